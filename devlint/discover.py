@@ -92,7 +92,7 @@ class Finder:
             elif os.path.isdir(path):
                 self._walk(path)
             elif is_regular(path):
-                self._add(path, _left_by(path, [_tree(os.path.dirname(path))]))
+                self._add(path, _left_by(path, [_tree(os.path.dirname(path))]) if os.path.islink(path) else None)
             else:
                 self._found.problems.append(f"{given}: no regular file; `-` reads standard input")
         return self._found

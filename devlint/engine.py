@@ -273,7 +273,7 @@ class _Check:
             self.add_unreadable(SourceError(_TOO_DEEP, *self.source.position(span.start)))
         tree = Tree(self.source, module)
         replaced = self.replaced()
-        for event in (*facts.events, *self.mismatches(module, facts)):
+        for event in (*facts.events, *self.mismatches(module)):
             for rule in self.linter.rules_for(event):
                 if rule.meta.code not in self.crashed and not (
                     rule.meta.code in replaced and isinstance(event, rule.event)
@@ -301,7 +301,7 @@ class _Check:
 
         return CODES
 
-    def mismatches(self, module: ast.Module, facts: Facts) -> Sequence[Event]:
+    def mismatches(self, module: ast.Module) -> Sequence[Event]:
         """What the new inference finds, where it is switched on."""
         if self.linter.settings.inference != "new":
             return ()

@@ -144,10 +144,9 @@ def _follow_optimizer(search: Search, file: File, name: str) -> None:
             search.note(file, assignment, text, Trail(0.7))
             _note_late_moves(search, file, scope, assignment, name)
     for node in walk(file.tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict":
-            if last_name(node.func.value) == name:
-                text = "the state that is loaded here is where the checkpoint, or the parameters at this time, are"
-                search.note(file, node, text, Trail(0.8))
+        if isinstance(node, ast.Call) and _loads_state(node, name):
+            text = "the state that is loaded here is where the checkpoint, or the parameters at this time, are"
+            search.note(file, node, text, Trail(0.8))
 
 
 def _note_late_moves(search: Search, file: File, scope: ast.AST, made: ast.Assign, name: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from devlint.explain.errors import DeviceError
 from devlint.explain.sources import File
@@ -16,6 +16,7 @@ from devlint.explain.suspects import Suspect
 from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
+from devlint.fix.apply import in_order, splice
 from devlint.model import Diagnostic
 from devlint.source import Source
 
@@ -105,7 +106,7 @@ def _was_found(found: Diagnostic, row: int, file: File, check: Check) -> bool:
 
 
 def _source(file: File, text: str) -> Source:
-    return replace(file.source, text=text, raw=text.encode("utf-8", "surrogatepass"), _starts=None, _wide=None)
+    return file.source.with_text(text)
 
 
 def _mended(suspect: Suspect, finding: Diagnostic | None, error: DeviceError) -> _Text | None:
@@ -115,8 +116,7 @@ def _mended(suspect: Suspect, finding: Diagnostic | None, error: DeviceError) ->
     if "DEV605" in error.family.codes:
         return _without_moves(file, suspect.place.row)
     if finding is not None and finding.fix is not None and (finding.fix.edits or finding.fix.shared):
-        for edit in sorted((*finding.fix.edits, *finding.fix.shared), key=lambda edit: edit.start, reverse=True):
-            text = text[: edit.start] + edit.text + text[edit.end :]
+        text = splice(text, in_order((*finding.fix.edits, *finding.fix.shared)))
         return _Text(text) if text.count("\n") == file.source.text.count("\n") else None
     statement = file.statement(suspect.place.row)
     device = next((name for name in _TYPES if name in error.places), None)

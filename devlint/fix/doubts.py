@@ -88,6 +88,7 @@ def _texts(fix: Fix, tree: Tree) -> Iterator[tuple[int, ast.AST | None, ast.AST]
             yield offset, old, new
 
 
+@lru_cache(maxsize=64)
 def _parsed(code: str) -> ast.AST | None:
     """A piece of code as `ast`: an expression, an argument, or statements."""
     for text in (f"({code.strip()})", f"f({code.strip()})", code.strip()):

@@ -28,11 +28,6 @@ class Place(NamedTuple):
     levels: tuple[Level, ...]
     inside: tuple[ast.AST, ...] = ()
 
-    @property
-    def statement(self) -> ast.stmt:
-        level = self.levels[-1]
-        return level.block[level.row]
-
     def at_end_of(self, block: Sequence[ast.stmt], owner: ast.AST) -> Place:
         """The end of a block of this place's statement."""
         return Place((*self.levels, Level(block, len(block), owner)))

@@ -8,7 +8,7 @@ for None), and what runs whenever the place does and would fail on anything else
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -105,7 +105,7 @@ class Surely:
             return all(self._is_arm(kind, node.test, arm, truth, at, depth, not_none) for arm, truth in arms)
         if isinstance(node, ast.NamedExpr):
             return self._is(kind, node.value, at, depth - 1, not_none)
-        if _is_path(node) and self._path(kind, ast.unparse(node), node, at, depth - 1, not_none):
+        if _is_path(node) and self._path(kind, ast.unparse(node), at, depth - 1, not_none):
             return True
         if kind == "tensor":
             return self._is_tensor(node, at, depth - 1, not_none)
@@ -167,8 +167,6 @@ class Surely:
 
     def _result(self, call: ast.Call, at: Place, depth: int) -> str:
         """What a call gives, by the words of `knowledge.Function.result`; "" for what is not shown."""
-        if any(isinstance(argument, ast.Starred) for argument in call.args) and not call.func:
-            return ""
         name = self.names.qualname(call.func)
         record = knowledge.function(name) if name.startswith("torch") else None
         if record is None and isinstance(call.func, ast.Attribute):
@@ -236,7 +234,7 @@ class Surely:
 
     # Paths
 
-    def _path(self, kind: Kind, path: str, node: ast.expr, at: Place, depth: int, not_none: bool) -> bool:
+    def _path(self, kind: Kind, path: str, at: Place, depth: int, not_none: bool) -> bool:
         """Whether a name or a chain of attributes is of a kind at a place."""
         level = at.levels[-1]
         key = (kind + path, str(not_none), id(level.block) if level.block else id(level.owner), level.row)
@@ -250,7 +248,7 @@ class Surely:
                     return bound
             if self._used_from_here(kind, path, at, depth):
                 return True
-            return self._before(kind, path, node, at, depth, not_none)
+            return self._before(kind, path, at, depth, not_none)
         finally:
             self._asked.discard(key)
 
@@ -264,7 +262,7 @@ class Surely:
                 return kind == "tensor" and path == root and self._item(each.target, each.iter, path, at, depth)
         return None
 
-    def _before(self, kind: Kind, path: str, node: ast.expr, at: Place, depth: int, not_none: bool) -> bool:
+    def _before(self, kind: Kind, path: str, at: Place, depth: int, not_none: bool) -> bool:
         """What the statements before the place say of a path, from the nearest one outwards."""
         for number in range(len(at.levels), 0, -1):
             level = at.levels[number - 1]
@@ -272,7 +270,7 @@ class Surely:
                 statement = level.block[index]
                 there = Place((*at.levels[: number - 1], Level(level.block, index, level.owner)))
                 if any(True for _ in places.bindings([statement], path)):
-                    verdict = self._bound_by(kind, path, node, statement, there, depth, not_none)
+                    verdict = self._bound_by(kind, path, statement, there, depth, not_none)
                     if verdict is not None:
                         return verdict
                     continue
@@ -287,13 +285,13 @@ class Surely:
                 return verdict
             not_none = not_none or knows
             if isinstance(level.owner, Function):
-                return self._outside(kind, path, node, level.owner, at.outside(number - 1), depth, not_none)
+                return self._outside(kind, path, level.owner, at.outside(number - 1), depth, not_none)
             if isinstance(level.owner, ast.ClassDef):
                 return False
         return False
 
     def _bound_by(
-        self, kind: Kind, path: str, node: ast.expr, statement: ast.stmt, there: Place, depth: int, not_none: bool
+        self, kind: Kind, path: str, statement: ast.stmt, there: Place, depth: int, not_none: bool
     ) -> bool | None:
         """What a statement that binds a path says of it after it; None where what was before counts as well."""
         if isinstance(statement, (ast.Assign, ast.AnnAssign)):
@@ -312,13 +310,13 @@ class Surely:
                 if places.ends(block):
                     continue
                 end = there.at_end_of(block, _Arm(owner, truth))
-                if not self._path(kind, path, node, end, depth - 1, not_none):
+                if not self._path(kind, path, end, depth - 1, not_none):
                     return False
             return True
         if isinstance(statement, (ast.With, ast.AsyncWith)):
             if any(item.optional_vars and _binds(item.optional_vars, path) for item in statement.items):
                 return False
-            return self._path(kind, path, node, there.at_end_of(statement.body, statement), depth - 1, not_none)
+            return self._path(kind, path, there.at_end_of(statement.body, statement), depth - 1, not_none)
         return None if self._all_bindings(kind, path, statement, depth) else False
 
     def _may_convert(self, path: str, at: Place) -> bool:
@@ -367,7 +365,7 @@ class Surely:
                 there = places.place_of(self.module, each)
                 if there is None:
                     return False
-                verdict = self._bound_by(kind, path, each, each, there, depth - 1, False)  # type: ignore[arg-type]
+                verdict = self._bound_by(kind, path, each, there, depth - 1, False)
                 if verdict is False or (verdict is None and not isinstance(each, ast.AugAssign)):
                     return False
             elif any(_binds(part, path) for part in (_targets_of(each) if _is_compound(each) else [each])):
@@ -439,9 +437,7 @@ class Surely:
             return True
         return self._all_bindings(kind, path, statement, depth)
 
-    def _outside(
-        self, kind: Kind, path: str, node: ast.expr, function: Function, at: Place, depth: int, not_none: bool
-    ) -> bool:
+    def _outside(self, kind: Kind, path: str, function: Function, at: Place, depth: int, not_none: bool) -> bool:
         """What a function's head, its class, or the scopes around it say of a path where its body starts."""
         root, _, rest = path.partition(".")
         for argument, default in parameters(function):
@@ -455,7 +451,7 @@ class Surely:
             return False
         if root in self.names.globals or any(True for _ in places.bindings(function.body, root)):
             return False
-        return self._from_scope(kind, path, node, at, depth)
+        return self._from_scope(kind, path, at, depth)
 
     def _given(
         self, kind: Kind, argument: ast.arg, default: ast.expr | None, function: Function, not_none: bool
@@ -477,13 +473,13 @@ class Surely:
             return self.names.is_tensor_or_none(argument.annotation)
         return self.names.is_tensor(argument.annotation)
 
-    def _from_scope(self, kind: Kind, path: str, node: ast.expr, at: Place, depth: int) -> bool:
+    def _from_scope(self, kind: Kind, path: str, at: Place, depth: int) -> bool:
         """What the scopes around a function bind a name to, whenever they do."""
         root = path.partition(".")[0]
-        for scope in _outer_scopes(at):
-            body = scope.body if isinstance(scope, (ast.Module, *_FUNCTIONS)) else []
+        for scope in reversed(self._scopes(at)):
+            body = scope.body if isinstance(scope, (ast.Module, Function)) else []
             found = list(places.bindings(body, path))
-            if isinstance(scope, _FUNCTIONS):
+            if isinstance(scope, Function):
                 for argument, default in parameters(scope):
                     if argument.arg == root:
                         return path == root and not found and self._given(kind, argument, default, scope, False)
@@ -681,7 +677,7 @@ class Surely:
             values = [v for scope in self._scopes(at) for v in _values_of(scope, call.func.id)]
         else:
             return None
-        classes = {_class_made(value, call.func, self.names) for value in values}
+        classes = {_class_made(value) for value in values}
         if len(classes) != 1 or (name := classes.pop()) not in self.names.classes:
             return None
         class_ = self.names.classes[name]
@@ -707,10 +703,8 @@ class Surely:
         return ""
 
     def _scopes(self, at: Place) -> list[ast.AST]:
-        return [level.owner for level in at.levels if isinstance(level.owner, (ast.Module, *_FUNCTIONS))]
-
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+        """The module and the functions around a place, outermost first; classes are no scopes of what stands in them."""
+        return [level.owner for level in at.levels if isinstance(level.owner, (ast.Module, Function))]
 
 
 class _Arm(ast.AST):
@@ -771,7 +765,7 @@ def _values_of(scope: ast.AST, name: str) -> list[ast.expr | None]:
             found.append(node.value)
             counted += 1
     bound = sum(1 for _ in places.bindings(getattr(scope, "body", []), name))
-    if isinstance(scope, _FUNCTIONS):
+    if isinstance(scope, Function):
         bound += sum(argument.arg == name for argument, _ in parameters(scope))
     return found if bound == counted else [*found, None]
 
@@ -783,7 +777,7 @@ def _moves_itself(value: ast.expr, name: str) -> bool:
     return isinstance(value, ast.Name) and value.id == name
 
 
-def _class_made(value: ast.expr | None, called: ast.expr, names: Names) -> str:
+def _class_made(value: ast.expr | None) -> str:
     """The name of the file's class that an expression makes an object of and perhaps moves."""
     while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _SAME_MODULE:
         value = value.func.value
@@ -829,11 +823,6 @@ def _only_static(function: Function) -> bool:
 def _may_swallow(statement: ast.With | ast.AsyncWith) -> bool:
     """Whether the context managers of a `with` may take an error of its block."""
     return any("suppress" in (text := ast.unparse(i.context_expr)) or "raises" in text for i in statement.items)
-
-
-def _outer_scopes(at: Place) -> Sequence[ast.AST]:
-    """The functions and the module around a place, innermost first; classes are no scopes of what stands in them."""
-    return [level.owner for level in reversed(at.levels) if isinstance(level.owner, (ast.Module, *_FUNCTIONS))]
 
 
 def _said_after(statement: ast.stmt, path: str, names: Names) -> str | None:

@@ -45,10 +45,9 @@ class Side(NamedTuple):
 
 
 class Remedy(NamedTuple):
-    """A device that is known where a fix stands. `tensor`: the expression must be a tensor for `device` to be read of it."""
+    """A device that is known where a fix stands, as an expression."""
 
     device: str
-    tensor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +313,7 @@ def _remedy(mismatch: Mismatch) -> Remedy | None:
         return Remedy(show_path(key))
     if local.kind == "module":
         return Remedy(f"next({show_path(key)}.parameters()).device")
-    return Remedy(f"{show_path(key)}.device", show_path(key)) if key != ("self",) else None
+    return Remedy(f"{show_path(key)}.device") if key != ("self",) else None
 
 
 def _chosen(places: Places) -> tuple[str, Path] | None:

@@ -6,7 +6,6 @@ Of a single program with unsafe fixes, `devlint verify --fix` can tell which of 
 from __future__ import annotations
 
 import ast
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +65,8 @@ def _counts(run: Run, style: Style) -> Iterator[str]:
     elif unsafe:
         yield f"{unsafe} fixable with `--fix --unsafe-fixes`."
     if unsafe and len(run.files) == 1 and _is_program(run.files[0]):
+        import shlex  # for this line alone
+
         path = shlex.quote(run.files[0].result.path)
         yield f"`devlint verify --fix {path}` runs the program and writes the fixes that hold."
 

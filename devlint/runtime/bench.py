@@ -252,6 +252,7 @@ class Bench:
             for index, case in enumerate(fixes)
         ]
         self._alignment = Alignment(originals, fixes)
+        self._looks: dict[frozenset[int], tuple[Edition, Watched]] = {}
         self._comparison = Comparison(self._claims, self._run_to_compare, self._everything, _is_real)
         self._corrected = f"corrected ({_fixes(len(fixes))})"
         self._listed: set[str] = set()
@@ -272,6 +273,13 @@ class Bench:
             cases = []
             left_out = frozenset()
         return Edition(self._originals, cases, left_out, self._variants if cases else {})
+
+    def _looked_at(self, left_out: frozenset[int]) -> tuple[Edition, Watched]:
+        """The program without some fixes, and what is looked at in it."""
+        if left_out not in self._looks:
+            edition = self._edition(left_out)
+            self._looks[left_out] = edition, self._alignment.of(edition)
+        return self._looks[left_out]
 
     def _label(self, index: int) -> str:
         return f"corrected without {self._name(index)}"
@@ -296,8 +304,8 @@ class Bench:
             label = f"{label}, the card kept busy"
         elif device != self._device:
             label = f"{label}, on {device}"
-        edition = self._edition(left_out)
-        run = self._runner.run(edition, device, label, forgiving, watched=self._alignment.of(edition))
+        edition, watched = self._looked_at(left_out)
+        run = self._runner.run(edition, device, label, forgiving, watched=watched)
         if label not in self._listed:
             self._listed.add(label)
             self._report.runs.append((label, run))
@@ -313,10 +321,8 @@ class Bench:
         label += ", mixed devices let through" if forgiving else ""
         if not again:
             return self._run(label, left_out, device, forgiving)
-        edition = self._edition(left_out)
-        return self._runner.run(
-            edition, device, f"{label}, repeated", forgiving, again=True, watched=self._alignment.of(edition)
-        )
+        edition, watched = self._looked_at(left_out)
+        return self._runner.run(edition, device, f"{label}, repeated", forgiving, again=True, watched=watched)
 
     def _original(self, device: str) -> Run:
         return self._run("original", self._everything, device)
@@ -422,10 +428,6 @@ class Bench:
                 f"{where}: no fix is for this fault; it was let through to judge the others: {fault.text}"
             )
         return replace(judgement, then=corrected.stop)
-
-    def finish(self) -> None:
-        """Say of the corrected program whether it runs as far as the original was meant to."""
-        self._report.falls_short = self.falls_short
 
     @property
     def falls_short(self) -> str:

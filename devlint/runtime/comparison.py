@@ -87,9 +87,7 @@ class Comparison:
         """What a comparison with the program without one fix shows, where the original does not come to that fix."""
         if (index, device, forgiving) not in self._alone:
             without = self._run(frozenset({index}), device, forgiving)
-            corrected = self._run(frozenset(), device)
-            if forgiving and not corrected.complete:
-                corrected = self._run(frozenset(), device, True)
+            corrected = self._corrected_run(device, forgiving)
             found = Compared(without, corrected, limited=starts_to_train(without, corrected))
             manner = self._manner(device, without, corrected)
             if self._differences(without, corrected, manner, device):
@@ -106,11 +104,14 @@ class Comparison:
             self._alone[index, device, forgiving] = found
         return self._alone[index, device, forgiving]
 
+    def _corrected_run(self, device: str, forgiving: bool) -> Run:
+        """The program with all fixes; mixed devices are let through in it, too, where it does not come to its end."""
+        corrected = self._run(frozenset(), device)
+        return corrected if corrected.complete or not forgiving else self._run(frozenset(), device, True)
+
     def _compare(self, device: str, forgiving: bool) -> Compared:
         original = self._run(self._everything, device, forgiving)
-        corrected = self._run(frozenset(), device)
-        if forgiving and not corrected.complete:
-            corrected = self._run(frozenset(), device, True)
+        corrected = self._corrected_run(device, forgiving)
         found = Compared(original, corrected)
         manner = self._manner(device, original, corrected)
         found.limited = starts_to_train(original, corrected)
@@ -137,9 +138,9 @@ class Comparison:
             seen = self._differences(found.original, current, manner, device)
             if not seen:
                 return
+            names = {each.name for each in seen}
             for index in self._suspects(seen, left_out):
                 one_less = self._run(left_out | {index}, device, forgiving)
-                names = {each.name for each in seen}
                 made = [each for each in differences(one_less, current, manner) if each.name in names]
                 made += [each for each in seen if each.name == f"dropped:{index}"]
                 if made:

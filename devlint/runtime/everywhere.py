@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -168,6 +168,7 @@ def carry_out(number: str, report: str, script: str, arguments: list[str]) -> No
     """In the process of one machine: run the program there and write how it ended."""
     import torch
 
+    from devlint.runtime.blame import frames_of
     from devlint.runtime.run import Request, run_program
     from devlint.runtime.watch import Watch, cannot_simulate, watching
 
@@ -182,12 +183,8 @@ def carry_out(number: str, report: str, script: str, arguments: list[str]) -> No
     row: dict[str, Any] = {"status": end.status, "how": end.how or "ran to its end"}
     if end.error is not None:
         finding = watch.explanation(end.error)
-        places = [
-            (frame.f_code.co_filename, line)
-            for frame, line in _frames(end.error.__traceback__)
-            if watch.recorder.is_user(frame.f_code)
-        ]
-        file, line = places[-1] if places else ("", 0)
+        own = (each for each in frames_of(end.error.__traceback__) if watch.recorder.is_user(each[0].f_code))
+        file, line = next(((frame.f_code.co_filename, at) for frame, at in own), ("", 0))
         text = (str(end.error).strip().splitlines() or [""])[0]
         refused = cannot_simulate(end.error)
         row |= {
@@ -199,12 +196,6 @@ def carry_out(number: str, report: str, script: str, arguments: list[str]) -> No
         }
     with open(report, "w", encoding="utf-8") as out:
         json.dump(row, out)
-
-
-def _frames(trace: Any) -> Iterator[tuple[Any, int]]:
-    while trace is not None:
-        yield trace.tb_frame, trace.tb_lineno
-        trace = trace.tb_next
 
 
 def foreseen(stops: Sequence[Stop]) -> dict[tuple[str, int], list[str]]:

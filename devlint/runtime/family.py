@@ -141,7 +141,7 @@ class Family:
 
 
 def _report(row: dict[str, Any]) -> Report:
-    findings = [Finding(**{**each, "details": tuple(each["details"])}) for each in row["findings"]]
+    findings = [Finding.of_fields(each) for each in row["findings"]]
     events = [Event(**each) for each in row["events"]]
     tuples = {name: tuple(row[name]) for name in ("command", "memory", "notes")}
     return Report(**{**row, **tuples, "findings": tuple(findings), "events": tuple(events)})

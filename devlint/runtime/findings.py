@@ -95,6 +95,11 @@ class Finding:
     bytes: int = 0
     details: tuple[str, ...] = field(default=())
 
+    @classmethod
+    def of_fields(cls, row: dict[str, Any]) -> Finding:
+        """From what `asdict` made of one, also by way of JSON."""
+        return cls(**{**row, "details": tuple(row["details"])})
+
     @property
     def rule(self) -> str:
         """The rule's name."""

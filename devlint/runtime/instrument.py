@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from devlint.runtime.places import begin_of, bodies
 
@@ -15,8 +15,6 @@ COUNTS = "__devlint_counts__"
 """The name, among the builtins of a run, of the sequence that the counting statements write to."""
 VALUE = "__devlint_value__"
 """The name, among the builtins of a run, of the function that looks at a value and hands it on: (number, value)."""
-
-Node = TypeVar("Node", bound=ast.AST)
 
 
 class Spot(NamedTuple):

@@ -86,6 +86,7 @@ class _Reader:
         ]
         clocks = self._clocks(events)
         timeline = tuple(self._timeline())
+        lines = self._lines()
         return Run(
             outcome=outcome,
             stop=stop,
@@ -117,8 +118,8 @@ class _Reader:
             seconds=max((report.get("seconds", 0.0) for report in self._reports), default=0.0),
             text=text,
             timeline=timeline,
-            values=self._values(),
-            lines=self._lines(),
+            values=self._values(lines),
+            lines=lines,
             gradients=tuple((int(count), float(size)) for count, size in first.get("gradients", ())),
             draws=tuple(tuple(map(str, draw)) for draw in first.get("draws", ())),
             out=self._ended.stdout,
@@ -130,11 +131,10 @@ class _Reader:
 
     # ------------------------------------------------------------------------------------------------- values
 
-    def _values(self) -> dict[str, Computed]:
+    def _values(self, lines: dict[str, str]) -> dict[str, Computed]:
         """What statements computed, in the process that computed most."""
         reports = [report["values"] for report in self._reports if report.get("values")]
         rows: dict[str, Any] = max(reports, key=lambda values: sum(made for made, _ in values.values()), default={})
-        lines = self._lines()
         found = {}
         for number, (made, kept) in rows.items():
             name = self._name(int(number))

@@ -176,7 +176,7 @@ class _Session:
         from devlint.runtime.findings import Finding
 
         own = self.watch.caught(self._accounted) if self.watch is not None else []
-        return [*own, *(Finding(**{**row, "details": tuple(row["details"])}) for row in self.received_hidden)]
+        return [*own, *(Finding.of_fields(row) for row in self.received_hidden)]
 
     def for_test(self, text: str) -> ExitStack:
         """The device of one test instead of the session's, to be closed after the test."""

@@ -45,8 +45,6 @@ class Values:
     """
 
     def __init__(self, torch: Any, on_host: bool, steps: Callable[[], int], draws: Callable[[], int]) -> None:
-        self._torch = torch
-        self._on_host = on_host
         self._steps = steps
         self._draws = draws
         self._rows: dict[int, list[Row]] = {}

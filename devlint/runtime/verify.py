@@ -76,7 +76,7 @@ def verify(
         bench = Bench(request, originals, fixes, runner, report)
         for index, case in enumerate(fixes):
             report.fixes.append(_judged(originals, case, bench.judge(index)))
-        bench.finish()
+        report.falls_short = bench.falls_short
     for case in waiting:
         report.fixes.append(_judged(originals, case, Judgement(Verdict.COULD_NOT_JUDGE, (_OVERLAPS,))))
     judged = {(fix.case.file, fix.case.code, fix.start) for fix in report.fixes}  # a hint may become a fix later on

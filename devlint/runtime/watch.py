@@ -83,7 +83,7 @@ class Watch:
         self.muted = False  # explain no device error: nobody will ask
         self._blames: dict[_Fault, Blame] = {}
         self._explained: dict[_Fault, Blame] = {}  # in this part of the run
-        self._in_threads: list[tuple[Finding, str]] = []
+        self._in_threads: list[Finding] = []
 
     def forget(self) -> None:
         """Start anew: in a forked child, what happened before is the parent's."""
@@ -163,7 +163,7 @@ class Watch:
         found = self.explanation(error)
         if found is not None and len(self._in_threads) < _MOST_BLAMES:
             details = (*found.details, f"it ended the thread {name}")
-            self._in_threads.append((replace(found, kind="error", details=details), name))
+            self._in_threads.append(replace(found, kind="error", details=details))
 
     @contextmanager
     def seeing_threads_end(self) -> Iterator[None]:
@@ -199,7 +199,7 @@ class Watch:
         """Everything that was found. ended_by: the exception that ended the program, if one did."""
         found = from_events(self.recorder.events())
         last = self.explanation(ended_by)
-        uncaught = [*([] if last is None else [last]), *(finding for finding, _ in self._in_threads)]
+        uncaught = [*([] if last is None else [last]), *self._in_threads]
         found += uncaught
         found += self.caught(Counter((finding.file, finding.line) for finding in uncaught))
         growth = self.memory.growth()

@@ -33,7 +33,6 @@ def write_confirmed(request: Request, report: Report, texts: Mapping[str, str], 
         report.falls_short = falls_short(run, ())
         return
     bench = Bench(request, originals, confirmed, runner, Report(report.script))
-    bench.finish()
     report.falls_short = bench.falls_short or bench.changes
     report.notes = list(runner.notes)
     if bench.changes:

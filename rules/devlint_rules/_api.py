@@ -22,6 +22,7 @@ from devlint.api import (
 )
 from devlint_rules._calls import may_precede
 from devlint_rules._run_device import guard_of, purpose_of, under_condition
+from devlint_rules._shared import parsed
 
 #: How a program asks for a type of accelerator.
 AVAILABLE = {
@@ -110,11 +111,8 @@ def is_bound_twice(event: ApiCall, site: Site) -> bool:
 def _imported(text: str) -> dict[str, set[str]]:
     """What the imports of a file bind each name to, wherever they stand."""
     found: dict[str, set[str]] = {}
-    try:
-        nodes = list(ast.walk(ast.parse(text)))
-    except SyntaxError:  # of a notebook with magics
-        return found
-    for node in nodes:
+    module = parsed(text)
+    for node in ast.walk(module) if module is not None else ():
         if isinstance(node, ast.Import):
             for alias in node.names:
                 whole = alias.name if alias.asname else alias.name.partition(".")[0]

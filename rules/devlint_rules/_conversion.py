@@ -31,6 +31,7 @@ from devlint.api import (
     RunDeviceNeed,
 )
 from devlint_rules._run_device import guard_of, guarded_type, placement_of
+from devlint_rules._shared import parsed
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
 _AVAILABLE = {
@@ -102,7 +103,7 @@ def _is_taken(file: _File) -> bool:
 
     What `from x import *` binds is not known: there it is taken where the file reads it.
     """
-    tree = _tree(file.facts.text)
+    tree = parsed(file.facts.text)
     if tree is None:
         return True
     bound = _bound(tree.body)
@@ -165,7 +166,7 @@ def _bound(body: Sequence[ast.stmt]) -> set[str]:
 @lru_cache(maxsize=4)
 def _sets_visible_in_function(text: str) -> bool:
     """Whether a function sets the variable that says which cards are visible."""
-    tree = _tree(text) if "VISIBLE_DEVICES" in text else None
+    tree = parsed(text) if "VISIBLE_DEVICES" in text else None
     for function in ast.walk(tree) if tree is not None else ():
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -227,7 +228,7 @@ def _is_safe(type: str, file: _File) -> bool:
 
 def _is_program(facts: Facts) -> bool:
     """Whether the file is run by itself: what it defines at its start is there for nobody else."""
-    tree = _tree(facts.text)
+    tree = parsed(facts.text)
     for node in tree.body if tree is not None else ():
         if isinstance(node, ast.For | ast.While | ast.With):
             return True
@@ -279,7 +280,7 @@ def _place(node: ast.AST) -> Place:
 @lru_cache(maxsize=2)
 def _parents(text: str) -> dict[Place, ast.AST]:
     """What stands around each expression of the file, by the expression's place."""
-    tree = _tree(text)
+    tree = parsed(text)
     found: dict[Place, ast.AST] = {}
     for node in ast.walk(tree) if tree is not None else ():
         for child in ast.iter_child_nodes(node):
@@ -304,7 +305,7 @@ def surely_movable(receiver: Operand, facts: Facts) -> bool:
 
 def _bound_to(receiver: Operand, text: str) -> Iterator[str]:
     """The names that the moved object is bound to: `net` in `net = Net().cuda()`."""
-    tree = _tree(text)
+    tree = parsed(text)
     for node in ast.walk(tree) if tree is not None else ():
         if (
             isinstance(node, ast.Assign)
@@ -319,20 +320,12 @@ def _bound_to(receiver: Operand, text: str) -> Iterator[str]:
 @lru_cache(maxsize=4)
 def _modules_by_use(text: str) -> frozenset[str]:
     """The expressions whose parameters the file asks for."""
-    tree = _tree(text)
+    tree = parsed(text)
     return frozenset(
         ast.unparse(node.func.value)
         for node in (ast.walk(tree) if tree is not None else ())
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_MODULES
     )
-
-
-@lru_cache(maxsize=4)
-def _tree(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 class _File:
@@ -412,7 +405,7 @@ def _names_of(use: DeviceLiteral, text: str) -> Iterator[str]:
 @lru_cache(maxsize=4)
 def _tested(text: str) -> frozenset[str]:
     """The names and attributes that conditions of the file read."""
-    tree = _tree(text)
+    tree = parsed(text)
     found: set[str] = set()
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Compare | ast.BoolOp):

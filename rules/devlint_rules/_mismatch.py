@@ -13,8 +13,7 @@ def judge(event: DeviceMismatch, site: Site) -> Finding:
     """The finding of a mismatch."""
     when = f" when {event.when}" if event.when else ""
     message = f"{_fact(event, site)}{when}: {event.clause}"
-    because = tuple(origin for origin in event.because if origin.span != event.span)
-    return Finding(event.span, message, _fix(event, site), because)
+    return Finding(event.span, message, _fix(event, site), shared.trail(event, event.span))
 
 
 def _fact(event: DeviceMismatch, site: Site) -> str:

@@ -65,11 +65,6 @@ def occurs(pattern: re.Pattern[str], text: str) -> bool:
     return _place_of(pattern, text) is not None
 
 
-def is_guarded(event: ApiCall | CudaMethod | DeviceLiteral) -> bool:
-    """Whether the place only runs where the accelerator is meant to be used, see `guard_of`."""
-    return guard_of(event) is not None
-
-
 def guard_of(event: ApiCall | CudaMethod | DeviceLiteral, facts: Facts | None = None) -> LeftAlone | None:
     """Why the place only runs where the accelerator is meant to be used.
 
@@ -150,11 +145,6 @@ def _import_of(name: str, text: str) -> Span | None:
     first, _, last = name.partition(".")
     words = "|".join(re.escape(word) for word in (first, last.rpartition(".")[2]) if word)
     return _place_of(re.compile(rf"^[ \t]*(from|import)\b[^\n]*\b({words})\b", re.MULTILINE), text)
-
-
-def names_several_cards(facts: Facts, type: str) -> bool:
-    """Whether the file names different cards of one type, or computes them: an index is a placement then."""
-    return placement_of(facts, type) is not None
 
 
 def placement_of(facts: Facts, type: str) -> LeftAlone | None:

@@ -284,8 +284,12 @@ def _move_once(meet: Meet, site: Site) -> Fix | None:
     bound = [
         n for n in _own_nodes(scope) if isinstance(n, ast.Name) and n.id == root.id and isinstance(n.ctx, ast.Store)
     ]
-    uses = [n for n in _own_nodes(scope) if isinstance(n, ast.expr) and ast.unparse(n) == path and _is_read(n)]
-    if scope is None or len(bound) != 1 or len(uses) < 2 or _is_used_on_host(scope, path) or _is_set(scope, path):
+    if scope is None or len(bound) != 1:
+        return None
+    uses = [
+        n for n in _own_nodes(scope) if isinstance(n, type(meet.off.node)) and _is_read(n) and ast.unparse(n) == path
+    ]
+    if len(uses) < 2 or _is_used_on_host(scope, path) or _is_set(scope, path):
         return None
     statement = next((n for n in _own_nodes(scope) if isinstance(n, ast.stmt) and _gives(n, bound[0])), None)
     text = site.facts.text
@@ -332,17 +336,18 @@ def _assign_all_moved(paths: list[str], device: str, site: Site) -> cst.Assign:
     return cst.Assign([cst.AssignTarget(cst.Tuple(targets, lpar=[], rpar=[]))], cst.Tuple(values, lpar=[], rpar=[]))
 
 
-@lru_cache(maxsize=1)
-def _parsed(text: str) -> ast.Module | None:
+@lru_cache(maxsize=4)
+def parsed(text: str) -> ast.Module | None:
+    """The tree of a file; None where it is no Python, as a notebook with magics."""
     try:
         return ast.parse(text)
-    except SyntaxError:  # of a notebook with magics
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def _scope_around(node: ast.expr, text: str) -> ast.AST | None:
     """The innermost function around a node of the file, or the module."""
-    module = _parsed(text)
+    module = parsed(text)
     found: ast.AST | None = module
     for each in ast.walk(module) if module is not None else ():
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):

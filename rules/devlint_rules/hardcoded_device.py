@@ -77,6 +77,7 @@ from devlint_rules._run_device import (
     purpose_of,
     under_condition,
 )
+from devlint_rules._shared import parsed, span_of
 
 _ROLES = frozenset({"argument", "assigned", "map", "listed", "computed"})
 
@@ -116,12 +117,13 @@ class HardcodedDevice(Rule[DeviceLiteral]):
     def left_alone_beside(self, facts: Facts) -> Iterator[tuple[Span, LeftAlone]]:
         if purpose_of(facts) is not None:
             return
-        around = dict(_parents(ast.parse(facts.text)))
+        tree = parsed(facts.text)
+        around = dict(_parents(tree)) if tree is not None else {}
         for node in around:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _WRITTEN.match(node.value):
                 left = _chosen_under(node, around)
                 if left is not None:
-                    yield _span_of(node, facts.text), left
+                    yield span_of(node, facts.text), left
 
     def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
         if _is_quiet(event, site):
@@ -206,17 +208,6 @@ def _chosen_under(node: ast.AST, around: Mapping[ast.AST, ast.AST]) -> LeftAlone
 def _is_map(node: ast.AST | None) -> bool:
     """Whether a node is the argument that says where the tensors of a checkpoint go."""
     return isinstance(node, ast.keyword) and node.arg == "map_location"
-
-
-def _span_of(node: ast.Constant, text: str) -> Span:
-    """The span of a text on one row; `ast` counts UTF-8 bytes."""
-    starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", text))]
-    row = text[starts[node.lineno - 1] :].encode("utf-8", "surrogatepass")
-    first, last = (
-        starts[node.lineno - 1] + len(row[:column].decode("utf-8", "surrogatepass"))
-        for column in (node.col_offset, node.end_col_offset or node.col_offset)
-    )
-    return Span(first, last)
 
 
 def _asks(test: ast.expr) -> bool:

@@ -19,13 +19,22 @@ from devlint.inference.terms.places import (
     Places,
     home_of,
     join,
-    named_by,
     nowhere,
     place_of,
     single,
     zero_dim_of,
 )
-from devlint.inference.terms.values import NOTHING, Identity, Kind, Value, given, merge, something
+from devlint.inference.terms.values import (
+    NOTHING,
+    Identity,
+    Kind,
+    Value,
+    given,
+    given_device,
+    merge,
+    merge_all,
+    something,
+)
 
 if TYPE_CHECKING:
     import ast
@@ -98,12 +107,8 @@ class Heap:
     def _any_item(self, thing: Thing, entry: str) -> Value | None:
         """An item of which the key is not known, or was not stored under its own key."""
         if entry != ITEM:
-            return thing.fields.get(ITEM) if entry not in thing.fields else None
-        found: Value | None = None
-        for key, value in thing.fields.items():
-            if key.startswith("["):
-                found = value if found is None else merge(found, value)
-        return found
+            return thing.fields.get(ITEM)
+        return merge_all(value for key, value in thing.fields.items() if key.startswith("["))
 
     def _of_template(self, identity: Identity, template: Template, entry: str) -> Value | None:
         value = template.thing.fields.get(entry)
@@ -152,7 +157,7 @@ class Heap:
             parts = tuple(self.symbolic(part, (*path, f"[{i}]"), source) for i, part in enumerate(value.parts))
             return value._replace(parts=parts)
         if value.kind == "device":
-            return Value("device", single(named_by(path)), path=path)
+            return given_device(path)
         if value.kind in ("tensor", "tensors", "batch", "unknown", "loader", "iterator", "distribution", "generator"):
             is_registered = any(each.atom.tag == "home" for each in value.places)
             if is_registered and registered_in is not None:
@@ -249,10 +254,7 @@ class Heap:
         """The items of a list may have other numbers from now on."""
         for identity in objects:
             thing = self.get(identity)
-            found: Value | None = None
-            for entry, value in thing.fields.items():
-                if entry.startswith("["):
-                    found = value if found is None else merge(found, value)
+            found = self._any_item(thing, ITEM)
             fields = {entry: value for entry, value in thing.fields.items() if not entry.startswith("[")}
             self.put(identity, thing._replace(fields={**fields, **({ITEM: found} if found is not None else {})}))
 

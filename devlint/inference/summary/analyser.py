@@ -21,7 +21,7 @@ from devlint.inference.summary.parameters import declared, documented_tensors, u
 from devlint.inference.summary.statements import run_block
 from devlint.inference.terms.conditions import ALWAYS
 from devlint.inference.terms.places import DEFAULT, Alternative, named_by, nowhere, place_of, single
-from devlint.inference.terms.values import NONE, NOTHING, Kind, Value, given, merge
+from devlint.inference.terms.values import NONE, NOTHING, Kind, Value, given, given_device, merge, merge_all
 
 #: Methods that run before an object is complete.
 _CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
@@ -104,7 +104,7 @@ class Analyser:
         site = Site(function, receiver, function.file.path, function.file.tree)
         frame = Frame(self, function.file, function, receiver, function.outer, site)
         frame.default = self.module_level(function.file).default if function.file.sets_default_device else None
-        names = self._enter(frame, function, receiver)
+        self._enter(frame, function, receiver)
         for name, class_ in shape:
             self._enter_object(frame, name, class_)
         frame.given = dict(frame.state.names)
@@ -116,12 +116,8 @@ class Analyser:
             frame.state.dead = True
         result, end = self._leave(frame)
         escapes.record(frame)
-        is_generator = bool(frame.yields)
-        if is_generator:
-            item: Value | None = None
-            for each in frame.yields:
-                item = each if item is None else merge(item, each)
-            result = Value("iterator", parts=(item or NOTHING,))
+        if frame.yields:
+            result = Value("iterator", parts=(merge_all(frame.yields) or NOTHING,))
         frame.state = end
         return Summary(
             function,
@@ -130,9 +126,7 @@ class Analyser:
             end.heap,
             frame.constraints,
             frame.rebound,
-            names,
             frame.given,
-            is_generator,
             frame,
         )
 
@@ -156,7 +150,7 @@ class Analyser:
 
     # -- arguments
 
-    def _enter(self, frame: Frame, function: Function, receiver: Class | None) -> list[str]:
+    def _enter(self, frame: Frame, function: Function, receiver: Class | None) -> None:
         """Bind the arguments to symbolic values."""
         names = [each.arg for each in function.all_parameters()]
         defaults = function.defaults()
@@ -177,7 +171,6 @@ class Analyser:
         for extra in (function.node.args.vararg, function.node.args.kwarg):
             if extra is not None:
                 frame.state.names[extra.arg] = given((extra.arg,))
-        return names
 
     def _enter_object(self, frame: Frame, name: str, class_: Any) -> None:
         """An argument that is an object of a class, as a call says."""
@@ -465,7 +458,7 @@ def _is_beside(function: Function, receiver: Class | None) -> bool:
 
 def _device_argument(path: tuple[str, ...], may_be_left_out: bool) -> Value:
     if not may_be_left_out:
-        return Value("device", single(named_by(path)), path=path)
+        return given_device(path)
     none = ("none", path)
     given_ = Alternative(named_by(path), None, frozenset({(none, False)}))
     return Value("device", (given_, Alternative(DEFAULT, None, frozenset({(none, True)}))), path=path)

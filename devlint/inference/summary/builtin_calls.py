@@ -11,7 +11,7 @@ from devlint.inference.summary import unread_calls
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.items import attribute, item_of
-from devlint.inference.terms.values import BOOL, NONE, NOTHING, NUMBER, STRING, Value, merge
+from devlint.inference.terms.values import BOOL, NONE, NOTHING, NUMBER, STRING, Value, merge_all
 
 Run = Callable[[Frame, ast.Call, Arguments], Value]
 
@@ -101,10 +101,7 @@ def _extreme(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     if len(arguments.positional) == 1:
         first = arguments.positional[0][1]
         return first._replace(path=None) if first.is_tensor else item_of(frame, first, node)
-    found: Value | None = None
-    for _, value in arguments.positional:
-        found = value if found is None else merge(found, value)
-    return found if found is not None else NOTHING
+    return merge_all(value for _, value in arguments.positional) or NOTHING
 
 
 def _abs(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:

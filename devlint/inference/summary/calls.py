@@ -4,9 +4,8 @@ cannot be read."""
 from __future__ import annotations
 
 import ast
-from typing import Any
 
-from devlint.inference.objects.heap import ITEM, Thing
+from devlint.inference.objects.heap import ITEM
 from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary import builtin_calls, moves, object_methods, tensor_methods, torch_calls, unread_calls
 from devlint.inference.summary.arguments import Arguments
@@ -236,9 +235,3 @@ def _call_of_unknown(frame: Frame, node: ast.Call, base: Value, function: ast.At
     if base.path is not None:
         return unread_calls.call_unknown(frame, node, part_of(base, "." + name), arguments, base)
     return unread_calls.call(frame, node, arguments, base)
-
-
-def make_instance(frame: Frame, node: ast.AST, class_: Any) -> Value:
-    """A new object of a class of which nothing more is known."""
-    thing = Thing("instance", class_, node=node, whole=False)
-    return Value("instance", objects=(frame.new_thing(node, thing),))

@@ -21,7 +21,19 @@ from devlint.inference.terms.places import (
     with_zero_dim,
     zero_dim_of,
 )
-from devlint.inference.terms.values import ARRAY, BOOL, NOTHING, NUMBER, STRING, Kind, Value, merge, part_of, something
+from devlint.inference.terms.values import (
+    ARRAY,
+    BOOL,
+    NOTHING,
+    NUMBER,
+    STRING,
+    Kind,
+    Value,
+    merge,
+    merge_all,
+    part_of,
+    something,
+)
 
 SYMBOLS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -242,9 +254,7 @@ def _concatenated(frame: Frame, node: ast.AST, op: ast.operator, a: Value, b: Va
         return Value("tuple", parts=(*a.parts, *b.parts) if a.parts is not None and b.parts is not None else None)
     chosen = a if a.kind in ("list", "tuple") else b
     if a.kind == b.kind == "list":
-        found: Value | None = None
-        for part in (*frame.heap.parts_of(a), *frame.heap.parts_of(b)):
-            found = part if found is None else merge(found, part)
+        found = merge_all((*frame.heap.parts_of(a), *frame.heap.parts_of(b)))
         fields = {ITEM: found} if found is not None else {}
         return Value("list", objects=(frame.new_thing(node, Thing("list", fields=fields)),))
     return chosen

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from devlint.inference.objects.heap import Heap, Template, Thing, merge_heaps, merge_values
+from devlint.inference.objects.heap import Heap, Thing, merge_heaps, merge_values
 from devlint.inference.program.definitions import Class, File, Function
 from devlint.inference.summary.model import Constraint, How, LeftBehind, Mixing, Operand, Site
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
@@ -161,9 +161,6 @@ class Frame:
         self.heap.put(identity, thing)
         return identity
 
-    def template_of(self, value: Value, heap: Heap) -> Template:
-        return Template(heap.get(value.objects[0]), heap)
-
     def home(self, value: Value) -> Places:
         """Where the parameters of a module are."""
         from devlint.inference.terms.places import join
@@ -279,11 +276,6 @@ def unread(node: ast.AST, entry: str = "") -> Value:
     root = f"%{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}"
     path: Path = (root, entry) if entry else (root,)
     return Value("unknown", single(place_of(path)), path=path)
-
-
-def is_unread(path: Path) -> bool:
-    """Whether a path starts with what a call that cannot be read gave."""
-    return path[0].startswith("%")
 
 
 __all__ = ["NOTHING", "Frame", "Loop", "State", "merge_states", "unread"]

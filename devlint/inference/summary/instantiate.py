@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from devlint.inference.objects.heap import Heap, Thing, is_touched
+from devlint.inference.objects.heap import Thing, is_touched
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import Constraint, Operand, Step, Summary
@@ -25,7 +25,7 @@ from devlint.inference.terms.places import (
     nowhere,
     single,
 )
-from devlint.inference.terms.values import NONE, NOTHING, NUMBER, Identity, Value, given, merge, something
+from devlint.inference.terms.values import NONE, NOTHING, NUMBER, Identity, Value, given, merge_all, something
 
 #: Calls between a root and an operation.
 CHAIN = 4
@@ -457,13 +457,6 @@ def _answer(test: tuple[Any, ...], value: Value) -> bool | None:
     return None
 
 
-def _any_of(parts: tuple[Value, ...]) -> Value:
-    found: Value | None = None
-    for part in parts:
-        found = part if found is None else merge(found, part)
-    return found if found is not None else NOTHING
-
-
 def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
     """One more entry of an access path."""
     if value.objects:
@@ -476,7 +469,7 @@ def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
             found = given(path)  # something that a base keeps, of whatever object this is
         return found if found is not None else something()
     if value.kind == "tuple" and value.parts and entry == "[]":
-        return _any_of(value.parts)
+        return merge_all(value.parts) or NOTHING
     if value.kind == "tuple" and value.parts is not None:
         index = entry[1:-1]
         if index.lstrip("-").isdigit() and -len(value.parts) <= int(index) < len(value.parts):
@@ -492,7 +485,3 @@ def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
     if value.path is not None and value.kind in ("unknown", "module", "instance"):
         return given((*value.path, entry))
     return NONE if value.kind == "none" else something()
-
-
-def heap_of(frame: Frame) -> Heap:
-    return frame.heap

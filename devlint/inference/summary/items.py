@@ -16,7 +16,6 @@ from devlint.inference.terms.places import (
     Alternative,
     Origin,
     Places,
-    named_by,
     nowhere,
     place_of,
     single,
@@ -31,6 +30,7 @@ from devlint.inference.terms.values import (
     given,
     given_device,
     merge,
+    merge_all,
     part_of,
     something,
 )
@@ -100,7 +100,7 @@ def _of_given(frame: Frame, base: Value, name: str) -> Value:
     if name == "device":
         frame.asks(base)
         path = (*base.path, ".device")
-        return Value("device", single(named_by(path)), path=path)
+        return given_device(path)
     if name in ("shape",) and base.places:
         return Value("size", base.places, path=(*base.path, ".shape"))
     value = part_of(base, "." + name)
@@ -229,9 +229,7 @@ def item_of(frame: Frame, value: Value, node: ast.AST) -> Value:
     if kind == "batch":
         return value
     if kind in ("iterator", "tuple") and value.parts is not None:
-        found: Value | None = None
-        for part in value.parts:
-            found = part if found is None else merge(found, part)
+        found = merge_all(value.parts)
         return frame.heap.settled(found) if found is not None else NOTHING
     if kind == "size":
         return Value("number", value.places)

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 #: What kind of operation needs its operands together, or lets one of them leave on the wrong device.
 How: TypeAlias = Literal[
-    "operator", "function", "method", "inplace", "module", "index", "out", "host", "copy", "size", "paths", "fill", "buffer",
-    "collective", "call",
+    "operator", "function", "method", "inplace", "module", "index", "out", "host", "copy", "size", "paths",
 ]  # fmt: skip
 #: What may differ in device: see `knowledge.Function.mixing`; "host" where the host reads it.
 Mixing: TypeAlias = Literal["exact", "scalar", "expanded", "index", "host", "none", "copy"]
@@ -106,7 +105,5 @@ class Summary:
     heap: Heap
     constraints: list[Constraint]
     rebound: dict[str, Value] = field(default_factory=dict)  # global and nonlocal names that it binds
-    parameters: list[str] = field(default_factory=list)
     given: dict[str, Value] = field(default_factory=dict)  # what its arguments are, as far as the function tells
-    generator: bool = False
     frame: Any = None

@@ -15,7 +15,7 @@ from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, State, merge_states
 from devlint.inference.summary.model import Site, Summary
 from devlint.inference.terms.places import Alternative, Places, named_by, nowhere, place_of, single
-from devlint.inference.terms.values import Identity, Value, given
+from devlint.inference.terms.values import Identity, Value, given, given_device
 
 if TYPE_CHECKING:
     from devlint.inference.summary.analyser import Analyser
@@ -146,7 +146,7 @@ def _data_arguments(analyser: Analyser, frame: Frame, class_: Class) -> Argument
         says = declared(class_.file, annotation)
         path = (root_of(class_, name),)
         if says.kind == "device":
-            value = Value("device", single(named_by(path)), path=path)
+            value = given_device(path)
         elif says.kind == "tensor":
             value = Value("tensor", single(place_of(path)), path=path)
         elif says.kind == "instance" and says.class_ is not None and says.class_ is not class_:

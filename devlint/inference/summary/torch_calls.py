@@ -73,7 +73,7 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
     if name.startswith("torch.") and last in ("is_available", "is_built", "is_initialized"):
         return Value("bool", test=_available() if last == "is_available" else None)
     if name.startswith("torch.distributed.") and last in _COLLECTIVES:
-        return _collective(frame, node, arguments)
+        return NONE  # it writes to what it is given
     record = knowledge.function(name)
     if record is None or (record.result == "object" and not name.startswith("torch.")):
         return _unknown(frame, node, name, arguments, record)
@@ -194,7 +194,6 @@ def _result(
 ) -> Value:
     """The tensor that a function gives."""
     dims = zero_dim(record, arguments, operands)
-    _generator(frame, node, name, arguments)
     device = device_of(arguments.named["device"][1]) if "device" in arguments.named else None
     if "device" in record.accepts and "device" not in arguments.named and "device" in record.params:
         position = record.params.index("device")
@@ -278,10 +277,6 @@ def _of_given(frame: Frame, node: ast.Call, name: str, first: Value, arguments: 
     return Value("tensor", (*here, *(each._replace(condition=is_tensor) for each in first.places)))
 
 
-def _generator(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> None:
-    return None
-
-
 # -- what the host reads
 
 
@@ -300,10 +295,6 @@ def read_by_host(frame: Frame, node: ast.AST, value: Value, call: ast.AST, name:
         for part in frame.heap.parts_of(value)[:4]:
             if part.is_tensor:
                 read_by_host(frame, node, part, call, name)
-
-
-def _collective(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
-    return NONE
 
 
 # -- special functions

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 
-from devlint.inference.program.definitions import Class
 from devlint.inference.summary import moves
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, unread
@@ -125,10 +124,6 @@ def _name_of(node: ast.Call) -> str:
 
 def _is_somewhere(places: Places) -> bool:
     return any(each.atom.tag in ("place", "names", "at") and each.atom != CPU for each in places)
-
-
-def is_project_class(value: object) -> bool:
-    return isinstance(value, Class)
 
 
 __all__ = ["call", "call_unknown", "guess", "is_accelerator", "reach"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from devlint.inference.terms.places import CPU, Alternative, Atom, Places, is_accelerator
+from devlint.inference.terms.places import CPU, Atom, is_unread
 
 #: named: both places are named and differ. device: the CPU meets a device that the code chooses. given: the CPU meets what
-#: was given. other: an accelerator that is named meets what was given.
+#: was given.
 Clash: TypeAlias = Literal["named", "device", "given"]
 
 
@@ -22,12 +22,8 @@ def clash(x: Atom, y: Atom) -> Clash | None:
             if other.tag == "names":
                 return "device"
             if other.tag in ("place", "home"):
-                return None if _is_unread(other) else "given"
+                return None if is_unread(other) else "given"
     return None
-
-
-def _is_unread(atom: Atom) -> bool:
-    return atom.tag == "place" and atom.key[0].startswith("%")
 
 
 def _named(x: Atom, y: Atom) -> Clash | None:
@@ -36,13 +32,3 @@ def _named(x: Atom, y: Atom) -> Clash | None:
     if x.key[0] != y.key[0]:
         return "named"
     return "named" if None not in (x.key[1], y.key[1]) and x.key[1] != y.key[1] else None
-
-
-def is_open(places: Places) -> bool:
-    """Whether a place depends on what a function is given."""
-    return any(each.atom.tag in ("place", "names", "home") and each.atom.key[0] != "%" for each in places)
-
-
-def off_and_other(x: Alternative, y: Alternative) -> tuple[Alternative, Alternative]:
-    """Of two that clash, the one on the CPU, or on the other card, first."""
-    return (x, y) if x.atom == CPU or (y.atom != CPU and is_accelerator(x.atom)) else (y, x)

@@ -205,10 +205,6 @@ def softened(places: Places) -> Places:
     return tuple(each._replace(soft=True) for each in places)
 
 
-def with_origin(places: Places, origin: Origin | None) -> Places:
-    return tuple(each._replace(origin=origin) for each in places)
-
-
 def with_zero_dim(places: Places, zero_dim: bool | None) -> Places:
     return tuple(each if each.zero_dim is zero_dim else each._replace(zero_dim=zero_dim) for each in places)
 

@@ -5,6 +5,7 @@ A kind is proved where torch, an annotation or a documented protocol says so. A 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from devlint.inference.terms.conditions import ALWAYS, Condition
@@ -87,6 +88,7 @@ def given(path: Path) -> Value:
 
 
 def given_device(path: Path) -> Value:
+    """A device that is given."""
     return Value("device", single(named_by(path)), path=path)
 
 
@@ -175,3 +177,11 @@ def _merge_kinds(a: Value, b: Value, if_a: Condition, if_b: Condition) -> Value:
 
 
 _NO_TENSOR: Final = frozenset({"string", "list", "tuple", "dict", "other", "array"})
+
+
+def merge_all(values: Iterable[Value]) -> Value | None:
+    """What one of several values is; None where there are none."""
+    found: Value | None = None
+    for each in values:
+        found = each if found is None else merge(found, each)
+    return found

@@ -90,7 +90,7 @@ class Judge:
             return None
         soft = off_at.soft or other_at.soft or each.soft
         return Mismatch(
-            each.how, each.mixing, each.operation, off, off_at, other, other_at, first_is_off, each.node, each.site, evidence,
+            each.how, each.mixing, each.operation, off, off_at, other, other_at, each.node, each.site, evidence,
             soft, condition, each.chain, sibling.move if sibling is not None else None,
             each.local[1 if first_is_off else 0] if each.local is not None else None,
             *_handed(each, first_is_off),

@@ -18,9 +18,9 @@ ORDER: tuple[Evidence, ...] = ("named", "device", "called", "intended", "declare
 class Mismatch:
     """Two values that are on different devices where torch needs them on one.
 
-    `off` is the operand to move with its place, `other` the one that it meets. `off_first`: `off` is the first operand of the
-    constraint. `node`: the operation. `chain`: the calls from the root to it. `local`: `other` as the function sees it.
-    `handed`: the call that hands `off` over, where the operation gets it from its callers; `handed_path`: as what.
+    `off` is the operand to move with its place, `other` the one that it meets. `node`: the operation. `chain`: the calls
+    from the root to it. `local`: `other` as the function sees it. `handed`: the call that hands `off` over, where the
+    operation gets it from its callers; `handed_path`: as what.
     """
 
     how: How
@@ -30,7 +30,6 @@ class Mismatch:
     off_at: Alternative
     other: Operand
     other_at: Alternative
-    off_first: bool
     node: ast.AST
     site: Site
     evidence: Evidence

@@ -141,7 +141,7 @@ class Mover:
             return self._named_device(value, name)
         found = self._known.get(id(value))
         if found is None:
-            found = self._moved(value, name)
+            found = self._moved(value)
             self._known[id(value)] = found
             self._kept.append(value)
         return found
@@ -150,7 +150,7 @@ class Mover:
         """The host, given by name as the device of a call, is the device here."""
         return str(self.device) if name == "device" and value == "cpu" else value
 
-    def _moved(self, value: Any, name: str) -> Any:
+    def _moved(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return self._tensor(value)
         if isinstance(value, torch.device):

@@ -115,7 +115,7 @@ class Tally:
         self.not_possible.update(row["not_possible"])
         self.other.update(row["other"])
         for place in row["places"]:
-            finding = Finding(**{**place["finding"], "details": tuple(place["finding"]["details"])})
+            finding = Finding.of_fields(place["finding"])
             self.note(Shadowed(**{**place, "finding": finding}))
 
 
@@ -161,7 +161,7 @@ class Shadow:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._module_calls())
             if self.package and self.repeating:
-                wrapper = Wrapper(self.package, self._around, self._around, _left_out)
+                wrapper = Wrapper(self.package, self._around, _left_out)
                 stack.enter_context(wrapper.watching())
                 stack.enter_context(_scripts_see_originals())
             yield
@@ -282,7 +282,7 @@ class Shadow:
             what = "backward"
             _go_back(outputs)
         except Exception as error:
-            self._failed(error, name, what, function)
+            self._failed(error, name, what)
 
     def _look_at_results(self, function: Any, name: str, prepared: _Prepared, outputs: list[torch.Tensor]) -> None:
         left = [value for value in outputs if value.device.type == "cpu"]
@@ -294,7 +294,7 @@ class Shadow:
         finding = Finding("DEV102", "error", message, code.co_filename, code.co_firstlineno)
         self._note(finding, "result", name)
 
-    def _failed(self, error: Exception, name: str, what: str, function: Any) -> None:
+    def _failed(self, error: Exception, name: str, what: str) -> None:
         if any(isinstance(each, CannotSimulate) for each in chain(error)):
             self.tally.other[str(error)] += 1
             return
@@ -340,7 +340,7 @@ class Shadow:
     def _note(self, finding: Finding, what: str, name: str) -> None:
         found = Shadowed(finding, what, [name], [self.test], 1)
         if found.key not in {each.key for each in self.fresh}:
-            self.fresh.append(Shadowed(finding, what, [name], [self.test], 1))
+            self.fresh.append(found)
         self.tally.note(found)
 
     @contextlib.contextmanager

@@ -10,10 +10,12 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
 from typing import Any, Final, TypeAlias
+
+from devlint.runtime.simulator.imports import WatchedLoader, afterwards
 
 # Gets the original function and returns what is to be called in its place.
 Around: TypeAlias = Callable[[FunctionType], Callable[..., Any]]
@@ -37,16 +39,13 @@ def original_of(function: Any) -> Any:
 class Wrapper(MetaPathFinder):
     """Wraps the public functions and methods of a package's modules as they are imported.
 
-    package: its name. around: for functions; methods: for methods. left_out: whether a class is to be left as it is,
-    or only one of its methods (then the method's name is given).
+    package: its name. around: for functions and methods. left_out: whether a class is to be left as it is, or only one
+    of its methods (then the method's name is given).
     """
 
-    def __init__(
-        self, package: str, around: Around, methods: Around, left_out: Callable[[type, str | None], bool]
-    ) -> None:
+    def __init__(self, package: str, around: Around, left_out: Callable[[type, str | None], bool]) -> None:
         self._package = package
         self._around = around
-        self._methods = methods
         self._left_out = left_out
         self._put: list[tuple[Any, str, Any]] = []
 
@@ -60,7 +59,7 @@ class Wrapper(MetaPathFinder):
         spec = next((each for each in found if each is not None), None)
         if spec is None or not hasattr(spec.loader, "exec_module") or _is_test(spec):
             return None
-        spec.loader = _Loader(spec.loader, self.wrap)
+        spec.loader = WatchedLoader(spec.loader, afterwards(self.wrap))
         return spec
 
     def wrap(self, module: ModuleType) -> None:
@@ -78,7 +77,7 @@ class Wrapper(MetaPathFinder):
             if name.startswith("_") or self._left_out(owner, name):
                 continue
             if isinstance(value, FunctionType) and not hasattr(value, ORIGINAL) and not inspect.isabstract(owner):
-                self._replace(owner, name, wrapped(value, self._methods))
+                self._replace(owner, name, wrapped(value, self._around))
             elif isinstance(value, staticmethod) and isinstance(value.__func__, FunctionType):
                 self._replace(owner, name, staticmethod(wrapped(value.__func__, self._around)))
 
@@ -110,22 +109,3 @@ class Wrapper(MetaPathFinder):
 def _is_test(spec: ModuleSpec | None) -> bool:
     """Whether a module is loaded by pytest, which rewrites the assertions of tests, also of those inside a package."""
     return type(getattr(spec, "loader", None)).__module__.partition(".")[0] == "_pytest"
-
-
-class _Loader(Loader):
-    """A module's own loader; the module is wrapped once it has been carried out."""
-
-    def __init__(self, loader: Any, wrap: Callable[[ModuleType], None]) -> None:
-        self._loader = loader
-        self._wrap = wrap
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        made: ModuleType | None = self._loader.create_module(spec)
-        return made
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
-        self._wrap(module)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)

@@ -32,11 +32,11 @@ class ImportWatch(MetaPathFinder):
         spec = PathFinder.find_spec(fullname, path, target) if around is not None else None
         if around is None or spec is None or spec.loader is None:
             return None
-        spec.loader = _WatchedLoader(spec.loader, around)
+        spec.loader = WatchedLoader(spec.loader, around)
         return spec
 
 
-class _WatchedLoader(Loader):
+class WatchedLoader(Loader):
     """A module's own loader, but for the moment of carrying out its code."""
 
     def __init__(self, loader: Any, around: Around) -> None:

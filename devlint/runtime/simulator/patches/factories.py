@@ -17,7 +17,7 @@ from devlint.runtime.simulator.generators import check_generator
 from devlint.runtime.simulator.marks import CPU, WILD, card_of, mark_of, set_mark, set_pinned
 from devlint.runtime.simulator.messages import DTYPES_BY_NAME
 from devlint.runtime.simulator.patches.base import Patch, always, documented
-from devlint.runtime.simulator.patches.tensors import move_or_leave
+from devlint.runtime.simulator.patches.tensors import device_of_place, move_or_leave
 from devlint.runtime.simulator.simulation import Simulation
 from devlint.runtime.simulator.subclasses import faking, takes_operators
 
@@ -137,15 +137,9 @@ def _without_memory(
     if device is None and from_self:
         return original(*args, **kwargs)
     place = simulation.default_place() if device is None else simulation.place(device)
-    kwargs = {**kwargs, "device": _device_of_place(place)}
+    kwargs = {**kwargs, "device": device_of_place(place)}
     with simulation.building_on(place if isinstance(place, Card) else None):
         return original(*args, **kwargs)
-
-
-def _device_of_place(place: Card | torch.device | None) -> torch.device:
-    if isinstance(place, torch.device):
-        return place
-    return CPU if place is None else place.device
 
 
 def _normal(original: Any, factory: Any) -> Any:

@@ -228,6 +228,13 @@ def move_or_leave(
     return move(simulation, tensor, place, dtype, non_blocking, memory_format, what, copy)
 
 
+def device_of_place(place: Card | torch.device | None) -> torch.device:
+    """The device of a card, of a device itself, and of no place: the host."""
+    if isinstance(place, torch.device):
+        return place
+    return CPU if place is None else place.device
+
+
 def _moved_by_its_class(
     simulation: Simulation,
     tensor: torch.Tensor,
@@ -238,7 +245,7 @@ def _moved_by_its_class(
     copy: bool,
 ) -> torch.Tensor:
     """What C++ would do on a real card: nothing, or hand ``_to_copy`` to the tensor's class."""
-    device = place if isinstance(place, torch.device) else CPU if place is None else place.device
+    device = device_of_place(place)
     kept = memory_format in (None, torch.preserve_format)
     if not copy and kept and simulation.device_of(tensor) == device and dtype in (None, tensor.dtype):
         return tensor
