@@ -382,8 +382,8 @@ def parser() -> argparse.ArgumentParser:
         prog="devlint verify",
         description="Run a program with and without each fix, and say which fixes work. This runs your program several times.",
         usage="devlint verify [OPTIONS] SCRIPT [-- ARGUMENTS]\n       devlint verify [OPTIONS] PATH... -- COMMAND",
-        epilog="Exit codes: 0 if no fix is refuted and the corrected program runs to its end, 1 if not, 2 for wrong usage, 3 if "
-        "no fix could be judged. The program may also stop where the original stops without a device error.",
+        epilog="Exit codes: 0 if no fix is refuted and the corrected program runs to its end, 1 if not, 2 for wrong usage, 3 "
+        "if no fix could be judged. The program may also stop where the original stops without a device error.",
     )
     result.add_argument(
         "paths",
