@@ -83,6 +83,7 @@ class Frame:
     returns: list[tuple[Value, Condition, State]] = field(default_factory=list)
     yields: list[Value] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
+    walks: list[Any] = field(default_factory=list)  # the loops around this point that go through all items of something
     versions: dict[str, int] = field(default_factory=dict)
     shared_names: set[str] = field(default_factory=set)  # those that are declared global or nonlocal
     rebound: dict[str, Value] = field(default_factory=dict)

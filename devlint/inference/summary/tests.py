@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from devlint import knowledge
+from devlint.inference.summary import moves, walks
 from devlint.inference.summary.dispatch import evaluate, peek
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.parameters import path_of
@@ -270,6 +271,8 @@ def _narrow_compared(frame: Frame, test: ast.Compare, truth: bool) -> None:
 
 def _narrow_asked(frame: Frame, test: ast.Call, truth: bool) -> None:
     name = frame.file.qualified(test.func) or (test.func.id if isinstance(test.func, ast.Name) else "")
+    if name == "hasattr" and truth and len(test.args) == 2 and moves.is_move(str(constant_of(frame, test.args[1]))):
+        walks.note_test(frame, test.args[0])
     if name not in ("isinstance", "torch.is_tensor"):
         return
     kinds: set[Kind] = {"tensor"}
@@ -277,6 +280,8 @@ def _narrow_asked(frame: Frame, test: ast.Call, truth: bool) -> None:
         types = test.args[1].elts if isinstance(test.args[1], ast.Tuple) else [test.args[1]]
         kinds = {_kind_of_type(frame, each) for each in types}
     value = evaluate(frame, test.args[0])
+    if truth and kinds == {"tensor"}:
+        walks.note_test(frame, test.args[0])
     if truth and kinds == {"tensor"} and value.may_be_tensor:
         _rebind(frame, test.args[0], value._replace(kind="tensor", proved=True))
     elif truth and "tensor" not in kinds and value.kind in ("unknown", "tensor"):
