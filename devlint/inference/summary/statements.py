@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from devlint.inference.program.definitions import Function
-from devlint.inference.summary import binding, tests, walks
+from devlint.inference.summary import binding, switches, tests, walks
 from devlint.inference.summary.dispatch import evaluate, silent
 from devlint.inference.summary.expressions import SYMBOLS, combine
 from devlint.inference.summary.frame import Frame, Loop, State, merge_states
@@ -87,6 +87,7 @@ def _continue(frame: Frame, node: ast.Continue) -> None:
 def _if(frame: Frame, node: ast.If) -> None:
     evaluate(frame, node.test)
     yes, no = tests.outcomes(frame, node.test)
+    switches.note(frame, node, yes)
     outer, before = frame.condition, frame.state.copy()
     frame.state.dead = not compatible(outer, yes)
     tests.enter(frame, node.test, True, yes)

@@ -10,15 +10,13 @@ from collections.abc import Iterator
 
 from devlint.inference.library import protocols
 from devlint.inference.program.definitions import Class, Function
-from devlint.inference.summary.model import Constraint, LeftBehind, Operand, Site, Step
+from devlint.inference.summary.model import LEAVING, Constraint, LeftBehind, Operand, Site, Step
 from devlint.inference.terms.conditions import DATA, SAME, Condition, both, compatible, needs_no_accelerator
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, Alternative, Path, is_accelerator, is_unread
 from devlint.inference.witness.model import ORDER, Mismatch
 from devlint.model import Evidence
 
-#: Ways in which a tensor leaves on the wrong device: nothing fails where it happens.
-LEAVING = frozenset({"paths", "size", "copy"})
 #: Origins that say by themselves that a tensor is on the CPU, whatever the rest of the program does.
 _MADE = frozenset({"factory", "option", "host", "module", "moved", "named"})
 #: Origins that a caller could have chosen otherwise, or that the code chose on purpose.
@@ -69,6 +67,8 @@ class Judge:
         condition = self._together(each, x, y)
         if condition is None:
             return None
+        if (("same", frozenset({x.atom, y.atom})), True) in condition:
+            return None
         kind = clash(x.atom, y.atom)
         sibling = _sibling(each, x, y) if kind is None else None
         if kind is None and sibling is None:
@@ -82,7 +82,7 @@ class Judge:
         if kind in ("given", "device") and ((SAME, True) in condition or _is_on_host(condition, other_at)):
             return None
         if kind == "given" and (
-            _is_fallback(off, off_at) or any(test[0] == "type" and test[2] == DATA for test, _ in condition)
+            _is_fallback(off, off_at) or any(test[0] == "type" and test[2] == DATA and outcome for test, outcome in condition)
         ):
             return None
         evidence = self._evidence(each, kind, off_at, other, other_at, is_root)
