@@ -13,6 +13,7 @@ from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import attribute, entry_of, item_of
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
 from devlint.inference.terms.places import (
+    CPU,
     ACCELERATORS,
     DEFAULT,
     Places,
@@ -487,5 +488,10 @@ def places_of_all(values: list[Value]) -> Places:
     tensors = [v for v in values if v.may_be_tensor and v.places]
     for value in tensors:
         if may_be_accelerator(value.places):
-            return value.places
+            return _without_numbers(value.places, len(tensors))
     return tensors[0].places if tensors else ()
+
+
+def _without_numbers(places: Places, operands: int) -> Places:
+    """The places of a result: a tensor of the host without dimensions leaves it where the other operand is."""
+    return tuple(p for p in places if operands < 2 or p.atom != CPU or p.zero_dim is not True) or places

@@ -178,7 +178,7 @@ class Instance:
                 new = Alternative(
                     other.atom, each.origin or other.origin, joined, each.soft or other.soft or not whole,
                     each.zero_dim if each.zero_dim is not None else other.zero_dim,
-                    self._also(each) if is_open_atom(other.atom) else None,
+                    self._also(each),
                 )  # fmt: skip
                 found.setdefault((new.atom, new.origin, new.condition), new)
         if len(found) > LIMIT:

@@ -229,8 +229,8 @@ def _is_of_type(frame: Frame, test: ast.expr) -> Outcomes | None:
     return _swap((frozenset({(literal, True)}), frozenset({(literal, False)})), swapped)
 
 
-#: Kinds that hold no tensor of an accelerator.
-_HOST_DATA: frozenset[Kind] = frozenset({"array", "number", "string"})
+#: Kinds of data that the host computes with. Where one argument is such data, the others of the call are too.
+_HOST_DATA: frozenset[Kind] = frozenset({"array"})
 
 
 def _type_asked(frame: Frame, test: ast.expr) -> tuple[ast.expr, list[ast.expr], bool] | None:
@@ -325,6 +325,8 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
         _narrow_type(frame, node, types, truth != swapped)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         _narrow_compared(frame, test, truth)
+    elif isinstance(test, ast.Attribute) and test.attr == "is_cuda":
+        _narrow_device(frame, test.value, "cuda", truth)
     elif isinstance(test, ast.Call) and len(test.args) == 2 and truth:
         _narrow_by_attribute(frame, test)
     elif isinstance(test, ast.Name) and not truth:
@@ -338,9 +340,13 @@ def _narrow_compared(frame: Frame, test: ast.Compare, truth: bool) -> None:
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
         if truth == isinstance(op, ast.Is):
             _rebind(frame, test.left, NONE)
-    elif isinstance(op, (ast.Eq, ast.NotEq)) and truth == isinstance(op, ast.Eq):
+    elif isinstance(op, (ast.Eq, ast.NotEq)):
         text = constant_of(frame, right)
         node = test.left.value if isinstance(test.left, ast.Attribute) and test.left.attr == "type" else test.left
+        if isinstance(text, str) and isinstance(node, ast.Attribute) and node.attr == "device":
+            _narrow_device(frame, node.value, text.partition(":")[0], truth == isinstance(op, ast.Eq))
+        if truth != isinstance(op, ast.Eq):
+            return
         if isinstance(text, str) and text.partition(":")[0] in (*ACCELERATORS, "cpu"):
             value = peek(frame, node)
             if value is not None and value.kind == "device":
@@ -348,6 +354,16 @@ def _narrow_compared(frame: Frame, test: ast.Compare, truth: bool) -> None:
                 _rebind(
                     frame, node, Value("device", single(at(text.partition(":")[0], index) if text != "cpu" else CPU))
                 )
+
+
+def _narrow_device(frame: Frame, node: ast.expr, type: str, truth: bool) -> None:
+    """Go on where a tensor is, or is not, on a device of a type."""
+    value = peek(frame, node)
+    if value is None or not value.is_tensor:
+        return
+    left = tuple(p for p in value.places if p.atom.tag != "at" or (p.atom.key[0] == type) == truth)
+    if left and len(left) < len(value.places):
+        _rebind(frame, node, value._replace(places=left))
 
 
 def _narrow_by_attribute(frame: Frame, test: ast.Call) -> None:
@@ -404,7 +420,7 @@ def _rebind(frame: Frame, node: ast.expr, value: Value) -> None:
     elif isinstance(node, ast.Attribute):
         base = peek(frame, node.value)
         if base is not None and base.objects:
-            frame.heap.write(base.objects, "." + node.attr, value)
+            frame.heap.narrow(base.objects, "." + node.attr, value)
 
 
 __all__ = ["enter", "narrow", "outcomes", "show_path", "subject"]

@@ -60,6 +60,8 @@ def walk_of(through: ast.expr, target: ast.expr) -> Walk | None:
             return _pairs(container, target)
         if through.func.attr == "keys":
             return Walk(container, _names(target), frozenset())
+        if through.func.attr in ("values", "children"):
+            return Walk(container, frozenset(), _names(target))
         return None
     return Walk(through, _names(target), _names(target)) if isinstance(through, (ast.Name, ast.Attribute)) else None
 
@@ -92,12 +94,19 @@ def note_test(frame: Frame, node: ast.expr) -> None:
             walk.under.add(frame.condition)
 
 
+def is_every(frame: Frame, node: ast.expr) -> bool:
+    """Whether an expression is, in turn, every item of a container, whatever else is tested."""
+    return any(walk.is_item(node) and frame.condition in walk.under for walk in frame.walks)
+
+
 def close(frame: Frame, walk: Walk) -> None:
     """The loop is over: what its container holds now."""
     if walk.stored is None and not walk.partial:
         return
     with silent(frame):
         container = evaluate(frame, walk.container)
+    if walk.stored is not None and walk.stored.kind == "module":
+        return  # modules are moved in place
     new = walk.stored if walk.stored is not None and not walk.partial else Value("unknown", nowhere())
     for identity in container.objects:
         thing = frame.heap.get(identity)
