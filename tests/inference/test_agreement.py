@@ -121,20 +121,6 @@ class Noise(nn.Module):
         steps = torch.zeros(5, 1, device=t.device)  # right
         return self.scale(t) + steps
 
-## parameter_or_none
-class Linear(nn.Module):
-    def __init__(self, bias: bool = True):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(2, 2))
-        if bias:
-            self.bias = torch.ones(2)  # wrong
-            self.bias = nn.Parameter(torch.ones(2))  # right
-        else:
-            self.register_parameter("bias", None)
-
-    def forward(self, x: torch.Tensor):
-        return nn.functional.linear(x, self.weight, self.bias)
-
 ## parameters_in_a_dict
 class Table(nn.Module):
     def __init__(self):
@@ -188,3 +174,28 @@ def run(x: torch.Tensor):
 run(torch.ones(3).cuda())
 """
     assert [each.line for each in reported(text)] == [5]
+
+
+def test_parameter_that_may_be_none_moves_with_its_module() -> None:
+    text = """
+import torch
+from torch import nn
+
+class Linear(nn.Module):
+    def __init__(self, bias: bool = True):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2, 2))
+        if bias:
+            self.bias = nn.Parameter(torch.ones(2))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        if self.bias is not None:
+            nn.init.uniform_(self.bias, -1, 1)
+
+    def forward(self, x: torch.Tensor):
+        return nn.functional.linear(x, self.weight, self.bias)
+"""
+    assert not findings(text)
