@@ -118,6 +118,8 @@ def _bind_item_of_batch(frame: Frame, target: ast.Subscript, name: str, base: Va
     if isinstance(key.constant, str):
         others = base._replace(kind="tensor", proved=False)
         fields = {ITEM: others, entry_of(key): value}
-        frame.state.names[name] = Value("dict", objects=(frame.new_thing(target, Thing("dict", fields=fields, node=target)),))
+        frame.state.names[name] = Value(
+            "dict", objects=(frame.new_thing(target, Thing("dict", fields=fields, node=target)),)
+        )
     elif value.places != base.places:
         frame.state.names[name] = base._replace(places=nowhere(), path=None)

@@ -277,7 +277,12 @@ def in_use(site: Site, places: Places, others: Places) -> Places:
 
 def _pair(how: How, mixing: Mixing, first: Operand, second: Operand) -> Pair | None:
     """The two places that an operation surely needs to be one; None where it may go on with two."""
-    if how in LEAVING or mixing not in ("exact", "scalar", "expanded") or len(first.places) != 1 or len(second.places) != 1:
+    if (
+        how in LEAVING
+        or mixing not in ("exact", "scalar", "expanded")
+        or len(first.places) != 1
+        or len(second.places) != 1
+    ):
         return None
     (x,), (y,) = first.places, second.places
     if mixing != "exact" and (x.zero_dim is not False or y.zero_dim is not False):

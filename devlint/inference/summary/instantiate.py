@@ -331,8 +331,7 @@ class Instance:
             return
         heap = self.frame.heap
         if thing.unread:
-            heap.forget(target)
-            return
+            heap.forget(target)  # what the function binds or moves after that is known again
         if thing.home is not None and not all(each.atom.tag == "home" for each in thing.home):
             heap.move(target, self.places(thing.home))
         for entry, value in thing.fields.items():

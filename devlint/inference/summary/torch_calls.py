@@ -172,7 +172,9 @@ def tensor_operands(frame: Frame, record: Function, arguments: Arguments) -> Ite
             yield node, value
         elif value.kind == "unknown" and i in sure and value.places:
             yield node, value._replace(kind="tensor", proved=True)
-        elif value.kind in ("list", "tuple") and (i in record.sequence_params or record.params[:1] == ("data",)):
+        elif value.kind in ("list", "tuple", "iterator") and (
+            i in record.sequence_params or record.params[:1] == ("data",)
+        ):
             yield from _in_sequence(frame, node, value, i in record.sequence_params)
     for name, (node, value) in arguments.named.items():
         if value.is_tensor and name not in ("device", "dtype", "generator", "out"):

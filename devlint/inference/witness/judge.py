@@ -97,7 +97,8 @@ class Judge:
         if kind in ("given", "device") and ((SAME, True) in condition or _is_on_host(condition, other_at)):
             return None
         if kind == "given" and (
-            _is_fallback(off, off_at) or any(test[0] == "type" and test[2] == DATA and outcome for test, outcome in condition)
+            _is_fallback(off, off_at)
+            or any(test[0] == "type" and test[2] == DATA and outcome for test, outcome in condition)
         ):
             return None
         evidence = self._evidence(each, kind, off_at, other, other_at, is_root)
