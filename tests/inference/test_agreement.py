@@ -1,4 +1,4 @@
-"""What a program says of two places together: a test that they are equal, an operation that needed both, one switch for both."""
+"""What a program says of two places: a test that they are equal, an operation that needed both, one switch for both."""
 
 from __future__ import annotations
 
@@ -199,3 +199,16 @@ class Linear(nn.Module):
         return nn.functional.linear(x, self.weight, self.bias)
 """
     assert not findings(text)
+
+
+def test_cast_gives_its_value() -> None:
+    text = """
+from typing import cast
+
+import torch
+
+def run(x: torch.Tensor):
+    made = cast(torch.Tensor, torch.zeros(3))
+    return made + x.to("cuda")
+"""
+    assert [each.line for each in findings(text)] == [7]

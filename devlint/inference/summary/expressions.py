@@ -13,8 +13,8 @@ from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import attribute, entry_of, item_of
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
 from devlint.inference.terms.places import (
-    CPU,
     ACCELERATORS,
+    CPU,
     DEFAULT,
     Places,
     join,

@@ -417,10 +417,6 @@ def can_clash(a: Places, b: Places) -> bool:
     return any(clash(x.atom, y.atom) is not None for x in a for y in b)
 
 
-def is_open_atom(atom: Atom) -> bool:
-    return atom.tag in ("place", "names") and not is_unread(atom)
-
-
 def _is_open(places: Places) -> bool:
     return any(each.atom.tag in ("place", "names") and not each.atom.key[0].startswith("%") for each in places)
 

@@ -364,6 +364,11 @@ def _variable(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return first if first.kind != "unknown" else Value("tensor", first.places or nowhere(), proved=True)
 
 
+def _cast(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`typing.cast(type, value)` gives the value."""
+    return arguments.value(1, "val") or NOTHING
+
+
 def _partial(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     """`functools.partial(function, ...)`: the function with the arguments that it is given already."""
     callee = arguments.value(0)
@@ -428,6 +433,7 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.autograd.Variable": _variable,
     "torch.autograd.variable.Variable": _variable,
     "functools.partial": _partial,
+    "typing.cast": _cast,
     "collections.namedtuple": _named_tuple,
     "torch.set_default_device": _default,
     "torch.set_default_tensor_type": _default,

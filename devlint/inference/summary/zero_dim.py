@@ -159,7 +159,7 @@ def _of_shape(arguments: Arguments) -> bool | None:
     if isinstance(at, (ast.Tuple, ast.List)) and not at.elts:
         return True
     if first.kind == "tuple":
-        return True if first.parts == () else False
+        return first.parts == ()
     return None if first.kind == "size" and zero_dim_of(first.places) is True else False
 
 
