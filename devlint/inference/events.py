@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from devlint.facts.events import NO_GUARDS, Event
 from devlint.inference import devices
-from devlint.inference.summary.model import Operand, Step
+from devlint.inference.summary.model import LEAVING, Operand, Step
 from devlint.inference.terms.conditions import ACCELERATOR, Condition, Test
 from devlint.inference.terms.places import CPU, Alternative, Path, Places, is_accelerator, is_unread, show_path
 from devlint.inference.witness.model import Mismatch
@@ -119,7 +119,7 @@ def event_of(mismatch: Mismatch, source: Source, path: str) -> DeviceMismatch:
         factory,
         origin.name if origin is not None else "",
         _takes_device(node),
-        mismatch.how in ("paths", "size", "copy"),
+        mismatch.how in LEAVING,
         _remedy(mismatch),
         _loop(mismatch, source) if own is not None else None,
     )

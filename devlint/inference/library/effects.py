@@ -28,7 +28,6 @@ GIVES_FIRST: Final = frozenset(
         "torch.nn.parallel.DataParallel",
         "torch.nn.parallel.DistributedDataParallel",
         "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-        "typing.cast",
         "torch.optim.swa_utils.AveragedModel",
     }
 )

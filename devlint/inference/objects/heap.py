@@ -77,12 +77,16 @@ class Template(NamedTuple):
 
 @dataclass(slots=True)
 class Heap:
-    """Things by identity."""
+    """Things by identity.
+
+    `narrowed`: what a test says of a field on this path alone, by the identity and the entry. Nothing was written.
+    """
 
     things: dict[Identity, Thing] = field(default_factory=dict)
+    narrowed: dict[tuple[Identity, str], Value] = field(default_factory=dict)
 
     def copy(self) -> Heap:
-        return Heap(dict(self.things))
+        return Heap(dict(self.things), dict(self.narrowed))
 
     def get(self, identity: Identity) -> Thing:
         """A thing. One that was given and not touched yet has no fields of its own."""
@@ -90,12 +94,21 @@ class Heap:
         return known if known is not None else Thing("unknown")
 
     def put(self, identity: Identity, thing: Thing) -> None:
+        if self.narrowed:
+            self.narrowed = {key: value for key, value in self.narrowed.items() if key[0] != identity}
         self.things[identity] = thing
+
+    def narrow(self, objects: tuple[Identity, ...], entry: str, value: Value) -> None:
+        """From here on a field is known to be this, until it is written or paths meet."""
+        for identity in objects:
+            self.narrowed[identity, entry] = value
 
     # -- reading
 
     def field(self, identity: Identity, entry: str) -> Value | None:
         """An attribute or item of a thing; None where the thing has none of that name, as far as is known."""
+        if (identity, entry) in self.narrowed:
+            return self.settled(self.narrowed[identity, entry])
         thing = self.get(identity)
         value = thing.fields.get(entry)
         if value is None and entry.startswith("[") and thing.kind not in ("tuple",):
@@ -354,7 +367,7 @@ def is_touched(thing: Thing) -> bool:
 
 def merge_heaps(a: Heap, b: Heap, if_a: Condition = ALWAYS, if_b: Condition = ALWAYS) -> Heap:
     """The heap after two paths."""
-    if a is b or a.things is b.things:
+    if a is b:
         return a
     things: dict[Identity, Thing] = {}
     for identity in {**a.things, **b.things}:
@@ -367,7 +380,7 @@ def merge_heaps(a: Heap, b: Heap, if_a: Condition = ALWAYS, if_b: Condition = AL
                 things[identity] = _merge_touched(identity, x, y, if_a, if_b)
         else:
             things[identity] = merge_things(identity, x, y, if_a, if_b)
-    return Heap(things)
+    return Heap(things, {key: value for key, value in a.narrowed.items() if b.narrowed.get(key) == value})
 
 
 def merge_values(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
+from devlint import knowledge
 from devlint.inference.library import protocols
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -284,9 +285,16 @@ class Class:
                 unread = unread or family == "unread"
         return "unread" if unread else "object"
 
-    @property
+    @cached_property
     def is_module(self) -> bool:
-        return self.family == "Module"
+        """Whether it is a module: by its bases, or, where one cannot be read, by what only a module does.
+
+        That is: it has a `forward`, and its constructor binds parameters or parts, which `torch.nn.Module` registers.
+        """
+        if self.family != "unread":
+            return self.family == "Module"
+        init = self.method("__init__")
+        return init is not None and self.method("forward") is not None and _binds_parts(init)
 
     @property
     def may_be_module(self) -> bool:
@@ -336,6 +344,17 @@ class Class:
                     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                         found[node.target.id] = (node.target.id, node.annotation, node.value)
         return list(found.values())
+
+
+def _binds_parts(init: Function) -> bool:
+    """Whether a constructor makes modules or parameters of torch."""
+    for node in init.file.nodes_of(init.node):
+        name = init.file.qualified(node.func) if isinstance(node, ast.Call) else None
+        if name is not None and name.startswith("torch.nn."):
+            record = knowledge.function(name)
+            if name == "torch.nn.Parameter" or (record is not None and record.result == "module"):
+                return True
+    return False
 
 
 def binding_of(function: Function) -> Binding:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from devlint.inference.objects.heap import ITEM
+from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.program.definitions import Class
-from devlint.inference.summary import indexing, tests
+from devlint.inference.summary import indexing, tests, walks
 from devlint.inference.summary.dispatch import evaluate
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.items import entry_of, unpacked
@@ -96,6 +96,10 @@ def _kept(frame: Frame, base: Value, target: ast.Attribute, value: Value) -> Val
 def _bind_item(frame: Frame, target: ast.Subscript, value: Value, source: ast.expr | None) -> None:
     base = evaluate(frame, target.value)
     key = evaluate(frame, target.slice) if not isinstance(target.slice, ast.Slice) else Value()
+    walks.note_store(frame, target, value)
+    if base.kind == "batch" and isinstance(target.value, ast.Name) and not isinstance(target.slice, ast.Slice):
+        _bind_item_of_batch(frame, target, target.value.id, base, key, value)
+        return
     if base.objects:
         frame.heap.write(base.objects, entry_of(key), value)
         return
@@ -107,3 +111,15 @@ def _bind_item(frame: Frame, target: ast.Subscript, value: Value, source: ast.ex
         identity = ("path", base.path)
         frame.heap.write((identity,), entry_of(key) if key.constant is not None else ITEM, value)
         frame.state.names[target.value.id] = base._replace(objects=(identity,))
+
+
+def _bind_item_of_batch(frame: Frame, target: ast.Subscript, name: str, base: Value, key: Value, value: Value) -> None:
+    """A batch is a tensor, or a list or dict of tensors. Under a string it is a dict; else nobody knows which part is new."""
+    if isinstance(key.constant, str):
+        others = base._replace(kind="tensor", proved=False)
+        fields = {ITEM: others, entry_of(key): value}
+        frame.state.names[name] = Value(
+            "dict", objects=(frame.new_thing(target, Thing("dict", fields=fields, node=target)),)
+        )
+    elif value.places != base.places:
+        frame.state.names[name] = base._replace(places=nowhere(), path=None)

@@ -5,7 +5,7 @@ Nothing fails where they leave. They are judged there, since the caller cannot s
 
 from __future__ import annotations
 
-from devlint.inference.summary.frame import Frame
+from devlint.inference.summary.frame import Frame, in_use
 from devlint.inference.summary.model import Constraint, How, Operand
 from devlint.inference.summary.zero_dim import SHAPED
 from devlint.inference.terms.conditions import Condition
@@ -21,7 +21,7 @@ def record(frame: Frame) -> None:
     for position, value, condition in leaving:
         if not value.is_tensor:
             continue
-        for each in value.places:
+        for each in in_use(frame.site, value.places, ()):
             origin = each.origin
             if each.atom != CPU or origin is None or origin.why != "factory" or each.soft or origin.node is None:
                 continue

@@ -14,6 +14,7 @@ from devlint.inference.summary.items import attribute, entry_of, item_of
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
 from devlint.inference.terms.places import (
     ACCELERATORS,
+    CPU,
     DEFAULT,
     Places,
     join,
@@ -270,8 +271,8 @@ def mixed(a: Value, b: Value, exact: bool = False) -> Value:
     dim_x, dim_y = zero_dim_of(x.places), zero_dim_of(y.places)
     zero_dim = None if exact else False if False in (dim_x, dim_y) else dim_x if dim_x == dim_y else None
     if (dim_x is True and dim_y is not True) or (not may_be_accelerator(x.places) and may_be_accelerator(y.places)):
-        return Value("tensor", with_zero_dim(y.places, zero_dim), proved=y.proved)
-    return Value("tensor", with_zero_dim(x.places, zero_dim), proved=x.proved)
+        return Value("tensor", with_zero_dim(_without_numbers(y.places), zero_dim), proved=y.proved)
+    return Value("tensor", with_zero_dim(_without_numbers(x.places), zero_dim), proved=x.proved)
 
 
 @evaluates(ast.UnaryOp)
@@ -487,5 +488,10 @@ def places_of_all(values: list[Value]) -> Places:
     tensors = [v for v in values if v.may_be_tensor and v.places]
     for value in tensors:
         if may_be_accelerator(value.places):
-            return value.places
+            return _without_numbers(value.places) if len(tensors) > 1 else value.places
     return tensors[0].places if tensors else ()
+
+
+def _without_numbers(places: Places) -> Places:
+    """Where a result of several operands is: a tensor of the host without dimensions leaves it where the others are."""
+    return tuple(p for p in places if p.atom != CPU or p.zero_dim is not True) or places

@@ -8,14 +8,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from devlint.inference.objects.heap import Heap, Thing, merge_heaps, merge_values
 from devlint.inference.program.definitions import Class, File, Function
-from devlint.inference.summary.model import Constraint, How, LeftBehind, Mixing, Operand, Site
+from devlint.inference.summary.model import LEAVING, Constraint, How, LeftBehind, Mixing, Operand, Site
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
 from devlint.inference.terms.conflicts import clash
-from devlint.inference.terms.places import Alternative, Path, Places, place_of, single
+from devlint.inference.terms.places import Alternative, Atom, Origin, Path, Places, is_accelerator, place_of, single
 from devlint.inference.terms.values import NOTHING, TENSORS, Identity, Value, given
 
 
@@ -33,16 +33,24 @@ class Summaries(Protocol):
     def construct(self, frame: Frame, class_: Class, arguments: Any, node: ast.AST) -> Value: ...
 
 
+#: Two places with the origin of each.
+Pair: TypeAlias = frozenset[tuple[Atom, Origin | None]]
+
+
 @dataclass(slots=True)
 class State:
-    """What holds at one point: the value of each name, the heap, and whether the point is reached."""
+    """What holds at one point: the value of each name, the heap, and whether the point is reached.
+
+    `met`: pairs of places that an operation before this point needed to be one. What differs there failed already.
+    """
 
     names: dict[str, Value] = field(default_factory=dict)
     heap: Heap = field(default_factory=Heap)
     dead: bool = False
+    met: frozenset[Pair] = frozenset()
 
     def copy(self) -> State:
-        return State(dict(self.names), self.heap.copy(), self.dead)
+        return State(dict(self.names), self.heap.copy(), self.dead, self.met)
 
 
 def merge_states(a: State, b: State, if_a: Condition = ALWAYS, if_b: Condition = ALWAYS) -> State:
@@ -56,7 +64,7 @@ def merge_states(a: State, b: State, if_a: Condition = ALWAYS, if_b: Condition =
     for name in {**a.names, **b.names}:
         x, y = a.names.get(name), b.names.get(name)
         names[name] = x if x is y and x is not None else merge_values(x, y, a.heap, b.heap, heap, if_a, if_b)
-    return State(names, heap)
+    return State(names, heap, met=a.met & b.met)
 
 
 @dataclass(slots=True)
@@ -83,6 +91,7 @@ class Frame:
     returns: list[tuple[Value, Condition, State]] = field(default_factory=list)
     yields: list[Value] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
+    walks: list[Any] = field(default_factory=list)  # the loops around this point that go through all items of something
     versions: dict[str, int] = field(default_factory=dict)
     shared_names: set[str] = field(default_factory=set)  # those that are declared global or nonlocal
     rebound: dict[str, Value] = field(default_factory=dict)
@@ -166,10 +175,14 @@ class Frame:
         from devlint.inference.terms.places import join
 
         found: Places = ()
-        for identity in value.objects:
+        for identity in self._with_state(value.objects):
             home = self.heap.home(identity)
             found = join(found, home) if found else home
         return found
+
+    def _with_state(self, objects: tuple[Identity, ...]) -> tuple[Identity, ...]:
+        """The modules that have parameters or buffers; all of them where none has."""
+        return tuple(each for each in objects if not self.heap.get(each).stateless) or objects
 
     def is_stateless(self, value: Value) -> bool:
         """Whether a module has no parameters or buffers: it may get inputs from anywhere."""
@@ -204,6 +217,19 @@ class Frame:
             return
         if not _may_fail(first.places, second.places) or _is_one_choice(first.places, second.places):
             return
+        if self.site.switches:
+            first, second = (
+                one._replace(places=in_use(self.site, one.places, other.places))
+                for one, other in ((first, second), (second, first))
+            )
+            if not first.places or not second.places:
+                return
+        pair = _pair(how, mixing, first, second)
+        if pair is not None:
+            if pair in self.state.met:
+                return
+            if not soft and not condition:
+                self.state.met |= {pair}
         joined, whole = both(self.condition, condition)
         left = _left_behind(self.site, first, second)
         self.constraints.append(
@@ -239,6 +265,29 @@ class Frame:
             for m, w in taking[i + 1 :]:
                 if proved or mixing == "exact":
                     self.need(how, mixing, operation, self.operand(n, v), self.operand(m, w), node, soft=soft)
+
+
+def in_use(site: Site, places: Places, others: Places) -> Places:
+    """The alternatives of an operand but for those where a switch is off, so that no accelerator is used."""
+    off = {(test, not outcome) for test, outcome in site.switches if (test, not outcome) not in site.switches}
+    if any(is_accelerator(each.atom) and off.isdisjoint(each.condition) for each in others):
+        return places
+    return tuple(each for each in places if off.isdisjoint(each.condition))
+
+
+def _pair(how: How, mixing: Mixing, first: Operand, second: Operand) -> Pair | None:
+    """The two places that an operation surely needs to be one; None where it may go on with two."""
+    if (
+        how in LEAVING
+        or mixing not in ("exact", "scalar", "expanded")
+        or len(first.places) != 1
+        or len(second.places) != 1
+    ):
+        return None
+    (x,), (y,) = first.places, second.places
+    if mixing != "exact" and (x.zero_dim is not False or y.zero_dim is not False):
+        return None
+    return None if x.soft or y.soft else frozenset({(x.atom, x.origin), (y.atom, y.origin)})
 
 
 def _may_fail(a: Places, b: Places) -> bool:

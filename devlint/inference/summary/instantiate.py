@@ -8,7 +8,7 @@ from typing import Any
 from devlint.inference.objects.heap import Thing, is_touched
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
-from devlint.inference.summary.model import Constraint, Operand, Step, Summary
+from devlint.inference.summary.model import LEAVING, Constraint, Operand, Step, Summary
 from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, DATA, SAME, Condition, Literal, both, compatible
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import (
@@ -99,6 +99,8 @@ class Instance:
             return frozenset({literal})
         if test[0] == "all":
             return self._conjunction(test[1], outcome)
+        if test[0] == "same":
+            return self._same(test[1], outcome)
         if test[0] == "device":
             return self._on_device(test, outcome)
         if test[0] in ("none", "truth", "equal", "type") and _is_path(test[1]):
@@ -118,6 +120,16 @@ class Instance:
             ((test, holds),) = mapped
             return frozenset({(test, not holds)})
         return frozenset({(("all", frozenset(mapped)), False)}) if mapped else None
+
+    def _same(self, atoms: frozenset[Atom], outcome: bool) -> Condition | None:
+        """Whether two places are one at this call."""
+        found = [self._atom(Alternative(each)) for each in atoms]
+        if any(len(each) != 1 for each in found):
+            return frozenset({(SAME, outcome)})
+        (x,), (y,) = found
+        if x.atom == y.atom or clash(x.atom, y.atom) == "named":
+            return ALWAYS if (x.atom == y.atom) == outcome else None
+        return frozenset({(("same", frozenset({x.atom, y.atom})), outcome)})
 
     def _on_device(self, test: tuple[Any, ...], outcome: bool) -> Condition | None:
         """Whether something is on a device of a type: the conditions under which it came there."""
@@ -166,7 +178,7 @@ class Instance:
                 new = Alternative(
                     other.atom, each.origin or other.origin, joined, each.soft or other.soft or not whole,
                     each.zero_dim if each.zero_dim is not None else other.zero_dim,
-                    self._also(each) if is_open_atom(other.atom) else None,
+                    self._also(each),
                 )  # fmt: skip
                 found.setdefault((new.atom, new.origin, new.condition), new)
         if len(found) > LIMIT:
@@ -319,8 +331,7 @@ class Instance:
             return
         heap = self.frame.heap
         if thing.unread:
-            heap.forget(target)
-            return
+            heap.forget(target)  # what the function binds or moves after that is known again
         if thing.home is not None and not all(each.atom.tag == "home" for each in thing.home):
             heap.move(target, self.places(thing.home))
         for entry, value in thing.fields.items():
@@ -334,7 +345,7 @@ class Instance:
         step_ = Step(self.node, self.frame.path, name, self.frame.site, self.summary.function)
         found: list[Constraint] = []
         for each in self.summary.constraints:
-            if each.how in ("paths", "size", "copy"):
+            if each.how in LEAVING:
                 continue  # judged where it leaves
             if len(each.chain) >= CHAIN or not (_is_open(each.first.places) or _is_open(each.second.places)):
                 continue
@@ -404,10 +415,6 @@ class Instance:
 
 def can_clash(a: Places, b: Places) -> bool:
     return any(clash(x.atom, y.atom) is not None for x in a for y in b)
-
-
-def is_open_atom(atom: Atom) -> bool:
-    return atom.tag in ("place", "names") and not is_unread(atom)
 
 
 def _is_open(places: Places) -> bool:

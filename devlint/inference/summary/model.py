@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from devlint.inference.terms.conditions import ALWAYS, Condition
+from devlint.inference.terms.conditions import Literal as Literal_
 from devlint.inference.terms.places import Path, Places
 from devlint.inference.terms.values import Kind, Value
 
@@ -20,6 +21,10 @@ How: TypeAlias = Literal[
 ]  # fmt: skip
 #: What may differ in device: see `knowledge.Function.mixing`; "host" where the host reads it.
 Mixing: TypeAlias = Literal["exact", "scalar", "expanded", "index", "host", "none", "copy"]
+
+
+#: Ways in which a tensor leaves on the wrong device: nothing fails where it happens.
+LEAVING: Final = frozenset({"paths", "size", "copy"})
 
 
 class Operand(NamedTuple):
@@ -47,6 +52,7 @@ class Site:
     asks: set[str] = field(default_factory=set)
     moved: dict[Path, list[ast.AST]] = field(default_factory=dict)
     tensors: set[Path] = field(default_factory=set)  # access paths that are used as only a tensor is used
+    switches: set[Literal_] = field(default_factory=set)  # what decides nothing but whether something is moved
     devices: bool = False  # whether an argument is a tensor or a device
 
     def handles(self, other: Site) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from devlint.inference.program.definitions import Class
+from devlint.inference.summary import walks
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
@@ -106,7 +107,10 @@ def _move_module(frame: Frame, node: ast.Call, base: Value, target: Places | Non
         frame.heap.forget(base.objects)
         return base
     if target is not None:
-        frame.heap.move(base.objects, tuple(each._replace(origin=Origin("moved", node, frame.path)) for each in target))
+        places = tuple(each._replace(origin=Origin("moved", node, frame.path)) for each in target)
+        every = isinstance(node.func, ast.Attribute) and walks.is_every(frame, node.func.value)
+        for objects in [(each,) for each in base.objects] if every else [base.objects]:
+            frame.heap.move(objects, places)
     return base
 
 

@@ -246,7 +246,7 @@ def _register(frame: Frame, base: Value, name: str, arguments: Arguments) -> Val
         return NONE
     owner = base.objects[0]
     if name == "register_buffer":
-        value = as_buffer(owner, value) if value.kind != "none" else Value("tensor", single(home_of(owner)))
+        value = as_buffer(frame, owner, value) if value.kind != "none" else Value("tensor", single(home_of(owner)))
     elif name == "register_parameter":
         value = Value("tensor", single(home_of(owner), zero_dim=None))
     frame.heap.write(base.objects, "." + key.constant, value)

@@ -32,8 +32,9 @@ def _place_module(frame: Frame, owner: Identity, parameter: Value) -> None:
         frame.heap.put(owner, thing._replace(home=parameter.places))
 
 
-def as_buffer(owner: Identity, value: Value) -> Value:
+def as_buffer(frame: Frame, owner: Identity, value: Value) -> Value:
     """What `register_buffer` keeps."""
+    _place_module(frame, owner, value)
     return Value("tensor", single(home_of(owner), zero_dim=zero_dim_of(value.places)))
 
 

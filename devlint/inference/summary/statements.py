@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from devlint.inference.program.definitions import Function
-from devlint.inference.summary import binding, tests
+from devlint.inference.summary import binding, switches, tests, walks
 from devlint.inference.summary.dispatch import evaluate, silent
 from devlint.inference.summary.expressions import SYMBOLS, combine
 from devlint.inference.summary.frame import Frame, Loop, State, merge_states
@@ -87,6 +87,7 @@ def _continue(frame: Frame, node: ast.Continue) -> None:
 def _if(frame: Frame, node: ast.If) -> None:
     evaluate(frame, node.test)
     yes, no = tests.outcomes(frame, node.test)
+    switches.note(frame, node, yes)
     outer, before = frame.condition, frame.state.copy()
     frame.state.dead = not compatible(outer, yes)
     tests.enter(frame, node.test, True, yes)
@@ -117,15 +118,24 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         binding.bind(frame, node.target, item, node.iter)
 
     frame.statement = node
-    _loop(frame, node.body, start, node.orelse, runs=True)
+    walk = walks.walk_of(node.iter, node.target)
+    if walk is not None:
+        walk.under.add(frame.condition)
+        frame.walks.append(walk)
+    _loop(frame, node.body, start, runs=True)
+    if walk is not None:
+        frame.walks.remove(walk)
+        walks.close(frame, walk)
+    run_block(frame, node.orelse)
 
 
 def _while(frame: Frame, node: ast.While) -> None:
     evaluate(frame, node.test)
-    _loop(frame, node.body, lambda: None, node.orelse, runs=isinstance(node.test, ast.Constant))
+    _loop(frame, node.body, lambda: None, runs=isinstance(node.test, ast.Constant))
+    run_block(frame, node.orelse)
 
 
-def _loop(frame: Frame, body: list[ast.stmt], start: Callable[[], None], orelse: list[ast.stmt], runs: bool) -> None:
+def _loop(frame: Frame, body: list[ast.stmt], start: Callable[[], None], runs: bool) -> None:
     """A loop: its body runs twice, the second time on what the first one left. `runs`: it is taken to run at least once."""
     before, outer = frame.state.copy(), frame.condition
     after: State | None = None
@@ -151,7 +161,6 @@ def _loop(frame: Frame, body: list[ast.stmt], start: Callable[[], None], orelse:
     for each in left:
         after = merge_states(after, each)
     frame.state = after
-    run_block(frame, orelse)
 
 
 def _rounds(frame: Frame, end: State, before: State) -> tuple[Condition, Condition]:

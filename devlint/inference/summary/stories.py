@@ -7,6 +7,7 @@ judged: by then all methods are read.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.inference.objects.heap import Heap, Thing, is_touched
@@ -69,7 +70,27 @@ def _construct(analyser: Analyser, class_: Class) -> Story:
     me = analyser.construct(frame, class_, arguments, class_.node)
     if class_.is_module:
         _bring_home(frame, me.objects[0])
+    _unfix(frame, class_, me.objects[0])
     return Story(frame.heap.get(me.objects[0]), frame.heap, me, frame)
+
+
+def _unfix(frame: Frame, class_: Class, identity: Identity) -> None:
+    """A field that a method binds again need not be the constant that the constructor put there."""
+    names = {"." + name for method in _later_methods(class_) for name in stored_by(method)}
+    thing = frame.heap.get(identity)
+    fields = {
+        entry: value._replace(constant=None, test=None) if entry in names and value.constant is not None else value
+        for entry, value in thing.fields.items()
+    }
+    frame.heap.put(identity, thing._replace(fields=fields))
+
+
+def _later_methods(class_: Class) -> Iterator[Function]:
+    """The methods that run after the constructor."""
+    for base in class_.lineage:
+        if isinstance(base, Class):
+            yield from (method for name, method in base.methods.items() if name != "__init__")
+            yield from base.setters.values()
 
 
 def _bring_home(frame: Frame, identity: Identity) -> None:

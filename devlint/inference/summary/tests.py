@@ -6,10 +6,12 @@ import ast
 from typing import Any
 
 from devlint import knowledge
+from devlint.inference.summary import moves, walks
 from devlint.inference.summary.dispatch import evaluate, peek
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.parameters import path_of
-from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, SAME, Condition, Test, both
+from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, DATA, SAME, Condition, Test, both
+from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, at, show_path, single
 from devlint.inference.terms.values import NONE, OTHER, Kind, Value
 
@@ -79,6 +81,9 @@ def _combined(frame: Frame, test: ast.BoolOp) -> Outcomes:
 
 
 def _compared(frame: Frame, test: ast.Compare) -> Outcomes:
+    of_type = _is_of_type(frame, test)
+    if of_type is not None:
+        return of_type
     op, left, right = test.ops[0], test.left, test.comparators[0]
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
         return _swap(_is_none(frame, left), isinstance(op, ast.IsNot))
@@ -111,8 +116,8 @@ def _is_none(frame: Frame, node: ast.expr) -> Outcomes:
 
 
 def _equal(frame: Frame, test: ast.Compare, left: ast.expr, right: ast.expr) -> Outcomes:
-    if _is_device_read(left) and _is_device_read(right):
-        return frozenset({(SAME, True)}), frozenset({(SAME, False)})
+    if (first := _device_read(left)) is not None and (second := _device_read(right)) is not None:
+        return _same_place(peek(frame, first), peek(frame, second))
     for asked, constant in ((left, right), (right, left)):
         text = constant_of(frame, constant)
         if isinstance(text, str):
@@ -132,10 +137,29 @@ def _equal(frame: Frame, test: ast.Compare, left: ast.expr, right: ast.expr) -> 
     return frozenset({(literal, True)}), frozenset({(literal, False)})
 
 
-def _is_device_read(node: ast.expr) -> bool:
+def _device_read(node: ast.expr) -> ast.expr | None:
+    """The tensor whose device an expression reads: `x.device`, `x.device.type`, `x.get_device()`, `x.is_cuda`."""
     if isinstance(node, ast.Attribute) and node.attr in ("type", "index"):
         node = node.value
-    return isinstance(node, ast.Attribute) and node.attr == "device"
+    if isinstance(node, ast.Attribute) and node.attr in ("device", "is_cuda"):
+        return node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_device":
+        return node.func.value
+    return None
+
+
+def _same_place(a: Value | None, b: Value | None) -> Outcomes:
+    """Whether two values are at one place."""
+    places = [value.places if value is not None else () for value in (a, b)]
+    if any(len(each) != 1 for each in places):
+        return frozenset({(SAME, True)}), frozenset({(SAME, False)})
+    (x,), (y,) = places
+    if x.atom == y.atom:
+        return ALWAYS, _never()
+    if clash(x.atom, y.atom) == "named":
+        return _never(), ALWAYS
+    literal: Test = ("same", frozenset({x.atom, y.atom}))
+    return frozenset({(literal, True)}), frozenset({(literal, False)})
 
 
 def _device_is(frame: Frame, node: ast.expr, type: str) -> Outcomes:
@@ -187,10 +211,65 @@ def _asked(frame: Frame, test: ast.Call) -> Outcomes | None:
         ):
             if (frame.file.qualified(test.args[1]) or "").rpartition(".")[2] == "Module":
                 return ALWAYS, _never()
-    if isinstance(test.func, ast.Name) and test.func.id in ("isinstance", "hasattr") and len(test.args) == 2:
+    if isinstance(test.func, ast.Name) and test.func.id == "hasattr" and len(test.args) == 2:
         literal: Test = ("type", subject(frame, test.args[0]), ast.unparse(test.args[1]))
         return frozenset({(literal, True)}), frozenset({(literal, False)})
+    return _is_of_type(frame, test)
+
+
+def _is_of_type(frame: Frame, test: ast.expr) -> Outcomes | None:
+    """The conditions of a test that asks for the type of something."""
+    asked = _type_asked(frame, test)
+    if asked is None:
+        return None
+    node, types, swapped = asked
+    kinds = {_kind_of_type(frame, each) for each in types}
+    text = DATA if kinds <= _HOST_DATA else ", ".join(sorted(ast.unparse(each) for each in types))
+    literal: Test = ("type", subject(frame, node), text)
+    return _swap((frozenset({(literal, True)}), frozenset({(literal, False)})), swapped)
+
+
+#: Kinds of data that the host computes with. Where one argument is such data, the others of the call are too.
+_HOST_DATA: frozenset[Kind] = frozenset({"array"})
+
+
+def _type_asked(frame: Frame, test: ast.expr) -> tuple[ast.expr, list[ast.expr], bool] | None:
+    """Of a test for a type: what it asks about, the types, and whether it asks for any other.
+
+    Forms: `isinstance(x, T)`, `torch.is_tensor(x)`, `type(x) is T`, `type(x) == T`, `type(x) in (T, S)`.
+    """
+    if isinstance(test, ast.Call) and test.args:
+        name = frame.file.qualified(test.func) or (test.func.id if isinstance(test.func, ast.Name) else "")
+        if name == "torch.is_tensor":
+            return test.args[0], [ast.copy_location(ast.parse("torch.Tensor", mode="eval").body, test)], False
+        return (test.args[0], _members(test.args[1]), False) if name == "isinstance" and len(test.args) == 2 else None
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        op, left, right = test.ops[0], test.left, test.comparators[0]
+        if isinstance(op, (ast.In, ast.NotIn)):
+            inner = _of_type_call(left)
+            return (inner, _members(right), isinstance(op, ast.NotIn)) if inner is not None else None
+        if isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+            left, right = (right, left) if _of_type_call(left) is None or _is_sample(left) else (left, right)
+            inner = _of_type_call(left)
+            return (inner, [right], isinstance(op, (ast.NotEq, ast.IsNot))) if inner is not None else None
     return None
+
+
+def _members(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [*_members(node.left), *_members(node.right)]
+    return list(node.elts) if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [node]
+
+
+def _of_type_call(node: ast.expr) -> ast.expr | None:
+    """The `x` of `type(x)`."""
+    is_type = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type"
+    return node.args[0] if is_type and len(node.args) == 1 else None  # type: ignore[attr-defined]
+
+
+def _is_sample(node: ast.expr) -> bool:
+    """Whether `type(x)` names the type of a literal: `type([])`."""
+    return isinstance(_of_type_call(node), (ast.List, ast.Tuple, ast.Dict, ast.Constant))
 
 
 def subject(frame: Frame, node: ast.expr) -> Any:
@@ -241,10 +320,15 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
         if isinstance(test.op, ast.And) == truth:
             for each in test.values:
                 narrow(frame, each, truth)
+    elif (asked := _type_asked(frame, test)) is not None:
+        node, types, swapped = asked
+        _narrow_type(frame, node, types, truth != swapped)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         _narrow_compared(frame, test, truth)
-    elif isinstance(test, ast.Call) and test.args:
-        _narrow_asked(frame, test, truth)
+    elif isinstance(test, ast.Attribute) and test.attr == "is_cuda":
+        _narrow_device(frame, test.value, "cuda", truth)
+    elif isinstance(test, ast.Call) and len(test.args) == 2 and truth:
+        _narrow_by_attribute(frame, test)
     elif isinstance(test, ast.Name) and not truth:
         value = frame.state.names.get(test.id)
         if value is not None and value.kind in ("module", "instance"):
@@ -256,9 +340,13 @@ def _narrow_compared(frame: Frame, test: ast.Compare, truth: bool) -> None:
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
         if truth == isinstance(op, ast.Is):
             _rebind(frame, test.left, NONE)
-    elif isinstance(op, (ast.Eq, ast.NotEq)) and truth == isinstance(op, ast.Eq):
+    elif isinstance(op, (ast.Eq, ast.NotEq)):
         text = constant_of(frame, right)
         node = test.left.value if isinstance(test.left, ast.Attribute) and test.left.attr == "type" else test.left
+        if isinstance(text, str) and isinstance(node, ast.Attribute) and node.attr == "device":
+            _narrow_device(frame, node.value, text.partition(":")[0], truth == isinstance(op, ast.Eq))
+        if truth != isinstance(op, ast.Eq):
+            return
         if isinstance(text, str) and text.partition(":")[0] in (*ACCELERATORS, "cpu"):
             value = peek(frame, node)
             if value is not None and value.kind == "device":
@@ -268,31 +356,48 @@ def _narrow_compared(frame: Frame, test: ast.Compare, truth: bool) -> None:
                 )
 
 
-def _narrow_asked(frame: Frame, test: ast.Call, truth: bool) -> None:
-    name = frame.file.qualified(test.func) or (test.func.id if isinstance(test.func, ast.Name) else "")
-    if name not in ("isinstance", "torch.is_tensor"):
+def _narrow_device(frame: Frame, node: ast.expr, type: str, truth: bool) -> None:
+    """Go on where a tensor is, or is not, on a device of a type."""
+    value = peek(frame, node)
+    if value is None or not value.is_tensor:
         return
-    kinds: set[Kind] = {"tensor"}
-    if name == "isinstance" and len(test.args) == 2:
-        types = test.args[1].elts if isinstance(test.args[1], ast.Tuple) else [test.args[1]]
-        kinds = {_kind_of_type(frame, each) for each in types}
-    value = evaluate(frame, test.args[0])
+    left = tuple(p for p in value.places if p.atom.tag != "at" or (p.atom.key[0] == type) == truth)
+    if left and len(left) < len(value.places):
+        _rebind(frame, node, value._replace(places=left))
+
+
+def _narrow_by_attribute(frame: Frame, test: ast.Call) -> None:
+    """`hasattr(x, "to")`: what is no tensor has no such method."""
+    if isinstance(test.func, ast.Name) and test.func.id == "hasattr":
+        if moves.is_move(str(constant_of(frame, test.args[1]))):
+            walks.note_test(frame, test.args[0])
+
+
+def _narrow_type(frame: Frame, node: ast.expr, types: list[ast.expr], truth: bool) -> None:
+    """Go on where something is of one of these types, or of none of them."""
+    kinds = {_kind_of_type(frame, each) for each in types}
+    value = evaluate(frame, node)
+    if truth and kinds == {"tensor"}:
+        walks.note_test(frame, node)
     if truth and kinds == {"tensor"} and value.may_be_tensor:
-        _rebind(frame, test.args[0], value._replace(kind="tensor", proved=True))
+        _rebind(frame, node, value._replace(kind="tensor", proved=True))
     elif truth and "tensor" not in kinds and value.kind in ("unknown", "tensor"):
         kind = next(iter(kinds)) if len(kinds) == 1 else "other"
         _rebind(
             frame,
-            test.args[0],
+            node,
             Value("unknown", path=value.path)
             if kind in ("module", "instance", "other", "list", "tuple", "dict")
             else Value(kind),
         )
     elif not truth and kinds == {"tensor"}:
-        _rebind(frame, test.args[0], OTHER if value.kind in ("tensor", "unknown") else value)
+        _rebind(frame, node, OTHER if value.kind in ("tensor", "unknown") else value)
 
 
 def _kind_of_type(frame: Frame, node: ast.expr) -> Kind:
+    sample = _of_type_call(node)
+    if sample is not None:
+        return evaluate(frame, sample).kind if _is_sample(node) else "other"
     name = frame.file.qualified(node) or (node.id if isinstance(node, ast.Name) else "")
     record = knowledge.cls(name) if name.startswith("torch.") else None
     if record is not None:
@@ -315,7 +420,7 @@ def _rebind(frame: Frame, node: ast.expr, value: Value) -> None:
     elif isinstance(node, ast.Attribute):
         base = peek(frame, node.value)
         if base is not None and base.objects:
-            frame.heap.write(base.objects, "." + node.attr, value)
+            frame.heap.narrow(base.objects, "." + node.attr, value)
 
 
 __all__ = ["enter", "narrow", "outcomes", "show_path", "subject"]

@@ -172,7 +172,9 @@ def tensor_operands(frame: Frame, record: Function, arguments: Arguments) -> Ite
             yield node, value
         elif value.kind == "unknown" and i in sure and value.places:
             yield node, value._replace(kind="tensor", proved=True)
-        elif value.kind in ("list", "tuple") and (i in record.sequence_params or record.params[:1] == ("data",)):
+        elif value.kind in ("list", "tuple", "iterator") and (
+            i in record.sequence_params or record.params[:1] == ("data",)
+        ):
             yield from _in_sequence(frame, node, value, i in record.sequence_params)
     for name, (node, value) in arguments.named.items():
         if value.is_tensor and name not in ("device", "dtype", "generator", "out"):
@@ -362,6 +364,11 @@ def _variable(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return first if first.kind != "unknown" else Value("tensor", first.places or nowhere(), proved=True)
 
 
+def _cast(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`typing.cast(type, value)` gives the value."""
+    return arguments.value(1, "val") or NOTHING
+
+
 def _partial(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     """`functools.partial(function, ...)`: the function with the arguments that it is given already."""
     callee = arguments.value(0)
@@ -426,6 +433,7 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.autograd.Variable": _variable,
     "torch.autograd.variable.Variable": _variable,
     "functools.partial": _partial,
+    "typing.cast": _cast,
     "collections.namedtuple": _named_tuple,
     "torch.set_default_device": _default,
     "torch.set_default_tensor_type": _default,

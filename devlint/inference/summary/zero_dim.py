@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Final
 
 from devlint.inference.summary.arguments import Argument, Arguments
@@ -151,11 +152,14 @@ def zero_dim(record: Function, arguments: Arguments, operands: list[Argument]) -
 
 
 def _of_shape(arguments: Arguments) -> bool | None:
-    first = arguments.value(0, "size")
-    if first is None:
+    given = arguments.get(0, "size")
+    if given is None:
         return False if len(arguments.positional) > 1 else None
+    at, first = given
+    if isinstance(at, (ast.Tuple, ast.List)) and not at.elts:
+        return True
     if first.kind == "tuple":
-        return None if first.parts == () else False
+        return first.parts == ()
     return None if first.kind == "size" and zero_dim_of(first.places) is True else False
 
 

@@ -11,7 +11,8 @@ A literal is a test with the outcome that it must have. A test is a tuple whose 
     ("raised", place)        the `try` at this place was left by an error
     ("again", place)         the loop at this place is in a later round than its first
     ACCELERATOR              an accelerator is there
-    SAME                     two devices were compared and are the same
+    ("same", atoms)          these two places are one
+    SAME                     two devices that are not known were compared and are the same
 
 A subject names one version of a name or an access path, so that a later binding is another subject.
 """

@@ -169,8 +169,8 @@ def _merge_kinds(a: Value, b: Value, if_a: Condition, if_b: Condition) -> Value:
             return Value("tensor", places, proved=y.is_tensor and x.proved and y.proved)
         if x.kind == "device" and y.kind == "string":
             return x._replace(places=(), path=None)
-        if x.kind == "unknown" and not x.places:
-            return NOTHING
+    if any(each.kind == "unknown" and not each.places for each in (a, b)):
+        return NOTHING
     if a.kind in ("module", "instance") and b.kind in ("module", "instance"):
         return Value("module", objects=tuple(dict.fromkeys((*a.objects, *b.objects)))[:3])
     return something()

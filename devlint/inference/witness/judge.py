@@ -7,18 +7,17 @@ known there; what the code says of them is the evidence.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from devlint.inference.library import protocols
 from devlint.inference.program.definitions import Class, Function
-from devlint.inference.summary.model import Constraint, LeftBehind, Operand, Site, Step
+from devlint.inference.summary.model import LEAVING, Constraint, LeftBehind, Operand, Site, Step
 from devlint.inference.terms.conditions import DATA, SAME, Condition, both, compatible, needs_no_accelerator
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, Alternative, Path, is_accelerator, is_unread
 from devlint.inference.witness.model import ORDER, Mismatch
 from devlint.model import Evidence
 
-#: Ways in which a tensor leaves on the wrong device: nothing fails where it happens.
-LEAVING = frozenset({"paths", "size", "copy"})
 #: Origins that say by themselves that a tensor is on the CPU, whatever the rest of the program does.
 _MADE = frozenset({"factory", "option", "host", "module", "moved", "named"})
 #: Origins that a caller could have chosen otherwise, or that the code chose on purpose.
@@ -49,10 +48,22 @@ class Judge:
     def judge(self, constraints: list[Constraint], root: Site | None) -> Iterator[Mismatch]:
         """`root`: the function whose arguments are not known; None where nothing is given."""
         self.root = root
+        failed: dict[tuple[Any, ...], list[Condition]] = {}
         for each in constraints:
             found = self._strongest(each, root is not None)
-            if found is not None:
-                yield found
+            if found is None:
+                continue
+            known = failed.setdefault(self._pair_of(found), [])
+            if any(earlier <= found.condition for earlier in known):
+                continue  # an earlier operation of this function fails on the same two places
+            if not found.soft and found.how not in LEAVING:
+                known.append(found.condition)
+            yield found
+
+    def _pair_of(self, found: Mismatch) -> tuple[Any, ...]:
+        """What fails, in which function: the two values by where they were made, or by where they are."""
+        made = [(at.origin.node if at.origin is not None else None, at.atom) for at in (found.off_at, found.other_at)]
+        return (found.site, *made)
 
     def _strongest(self, each: Constraint, is_root: bool) -> Mismatch | None:
         if not compatible(each.condition) or needs_no_accelerator(each.condition):
@@ -69,6 +80,10 @@ class Judge:
         condition = self._together(each, x, y)
         if condition is None:
             return None
+        if x.also == y.atom or y.also == x.atom:
+            return None
+        if (("same", frozenset({x.atom, y.atom})), True) in condition:
+            return None
         kind = clash(x.atom, y.atom)
         sibling = _sibling(each, x, y) if kind is None else None
         if kind is None and sibling is None:
@@ -82,7 +97,8 @@ class Judge:
         if kind in ("given", "device") and ((SAME, True) in condition or _is_on_host(condition, other_at)):
             return None
         if kind == "given" and (
-            _is_fallback(off, off_at) or any(test[0] == "type" and test[2] == DATA for test, _ in condition)
+            _is_fallback(off, off_at)
+            or any(test[0] == "type" and test[2] == DATA and outcome for test, outcome in condition)
         ):
             return None
         evidence = self._evidence(each, kind, off_at, other, other_at, is_root)
@@ -109,6 +125,8 @@ class Judge:
         self, each: Constraint, kind: str | None, off: Alternative, other: Operand, other_at: Alternative, is_root: bool
     ) -> Evidence | None:
         if kind == "named":
+            if _says_host(each.condition | off.condition | other_at.condition):
+                return "contract"
             return "called" if each.chain else "named"
         if kind == "device":
             if not each.chain and self.handed.get(id(each.node)) == {"host"}:
@@ -172,6 +190,11 @@ def _handed(each: Constraint, first_is_off: bool) -> tuple[Step | None, Path | N
     if off.kind == "module" or path is None or path[0].startswith(("self", "@", "%")):
         return None, None
     return each.chain[len(each.chain) - depth], path if depth == 1 else None
+
+
+def _says_host(condition: Condition) -> bool:
+    """Whether a condition says of something given that it is on the host."""
+    return any(test[0] == "device" and outcome == (test[2] not in ACCELERATORS) for test, outcome in condition)
 
 
 def _is_on_host(condition: Condition, at: Alternative) -> bool:

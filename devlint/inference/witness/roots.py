@@ -134,7 +134,10 @@ def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iter
         return
     story = settled.story
     fields = moved_from_outside(file)
+    early = _before_any_move(class_)
     for method in _methods(class_):
+        if method.name in early:
+            continue  # judged where the constructor calls it
         summary = analyser.summary(method, class_)
         if summary is None:
             continue
@@ -147,6 +150,22 @@ def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iter
         elif method.name != "__init__":
             found = _as_root(frame, summary, bindings)
             yield [each for each in found if not _is_moved(each, fields)], summary.site
+
+
+def _before_any_move(class_: Class) -> frozenset[str]:
+    """The methods of a module that only its constructor uses: they run before anybody can move it."""
+    if not class_.is_module:
+        return frozenset()
+    early: set[str] = set()
+    later: set[str] = set()
+    for base in class_.lineage:
+        if not isinstance(base, Class):
+            continue
+        own = {id(function.node) for function in base.methods.values() if function.name == "__init__"}
+        for function, nodes in base.file.nodes.items():
+            names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+            (early if function in own else later).update(names)
+    return frozenset(early - later)
 
 
 def _methods(class_: Class) -> Iterator[Function]:
