@@ -1,15 +1,20 @@
 """A tensor is moved and the result is dropped.
 
 ## What it flags
-`x.to(d)`, `x.cuda()`, `x.cpu()` and the like as a statement of their own, where `x` is a tensor, a `PackedSequence`,
-or of a class of the file whose `to` gives another object. Also lists of them that nobody takes:
-`[x.to(d) for x in tensors]`; calls of functions that give back moved copies of a batch (`send_to_device(batch, d)`,
-`tree_map(to_device, batch)`, one of the file), a name of a loop that is bound to the copy and not read again
-(`for x in (inputs, labels): x = x.to(d)`), and `x.pin_memory()`.
+The rule reports `x.to(d)`, `x.cuda()`, `x.cpu()` and similar calls when the code does not use the result. `x` is a
+tensor, a `PackedSequence`, or an object of a class in the file whose `to` returns a new object.
+
+The rule also reports these cases:
+
+* A list of moved copies is dropped: `[x.to(d) for x in tensors]`.
+* A function returns a moved copy of a batch, and the copy is dropped: `send_to_device(batch, d)`,
+  `tree_map(to_device, batch)`, or a function of the file.
+* A loop variable gets the moved copy and is not read again: `for x in (inputs, labels): x = x.to(d)`.
+* The result of `x.pin_memory()` is dropped.
 
 ## Why it matters
-`Module.to` moves the module in place, `Tensor.to` returns a copy and leaves the tensor where it was. The statement
-costs a transfer and changes nothing; the next operation finds the tensor on its old device.
+`Module.to` moves the module in place. `Tensor.to` returns a copy and does not move the tensor. The statement costs a
+transfer and changes nothing. The next operation finds the tensor on its old device.
 
 ## Example
     import torch
@@ -29,16 +34,25 @@ Use instead:
         return x
 
 ## Fix safety
-The result is assigned to the name. Safe where a later use of the tensor on the target device must crash today; else
-unsafe, since whatever follows then runs on another device than before. A hint for a parameter of a module, which
-cannot be replaced by a tensor, and for a name of an outer scope, which an assignment would make local.
+The fix assigns the result to the name of the tensor. It is safe when later code uses the tensor on the target device
+and must fail today. Otherwise it is unsafe, because later code then runs on another device than before.
+
+The rule makes a suggestion without an edit in these cases:
+
+* The object is a parameter of a module. A tensor cannot replace a parameter.
+* The name belongs to an outer scope. An assignment would make it a local name.
 
 ## Known limits
-Silent when nothing shows that the object is a tensor (how it was made, computing with it, slices of several dimensions),
-since modules, graphs and batches move in place, and when the target is not known to be a device. Silent for a new
-tensor (`torch.zeros(1).cuda()` wakes the device up), inside a `try` that catches errors, where the move may be a probe,
-for `x.cpu()` in what measures times by its name, where it waits for the device, and for what a notebook shows at the end
-of a cell.
+The rule needs evidence that the object is a tensor: how it was created, an operation on it, or a slice in several
+dimensions. Modules, graphs and many batches move in place, so they are not reported.
+
+The rule reports nothing in these cases:
+
+* The target is not known to be a device.
+* The tensor is new. `torch.zeros(1).cuda()` is a common way to initialize the device.
+* The move stands in a `try` that catches errors. It may test whether the move works.
+* `x.cpu()` stands in code that measures time, as its name says. The call waits for the device.
+* The move is the last expression of a notebook cell, and the notebook shows its result.
 """
 
 from __future__ import annotations

@@ -1,13 +1,21 @@
-"""A new parameter, or a tensor to be trained, is moved, and is none any more.
+"""A new parameter, or a tensor that is to be trained, is moved and becomes a plain tensor.
 
 ## What it flags
-`nn.Parameter(...).to(device)`, `nn.Parameter(...).cuda()` and the like. `torch.zeros(3, requires_grad=True).to(device)`
-where an optimizer is given the result. `x = x.to(device)` after `x.requires_grad = True`, where `x.grad` is read later.
+The rule reports three cases:
+
+* A new parameter is moved: `nn.Parameter(...).to(device)`, `nn.Parameter(...).cuda()` and similar calls.
+* A new tensor with `requires_grad=True` is moved, and an optimizer gets the result:
+  `torch.zeros(3, requires_grad=True).to(device)`.
+* `x = x.to(device)` follows `x.requires_grad = True`, and the code later reads `x.grad`.
 
 ## Why it matters
-Moving to another device gives a new tensor, not a parameter: it is no leaf, so that no gradient gathers in it, the module
-does not register it, `parameters()` leaves it out, and an optimizer refuses it with "can't optimize a non-leaf Tensor".
-On a machine without an accelerator the same line gives the parameter back, and all is well.
+A move to another device returns a new tensor. The new tensor is neither a parameter nor a leaf of the graph:
+
+* It collects no gradient.
+* The module does not register it, and `parameters()` does not list it.
+* An optimizer refuses it with "can't optimize a non-leaf Tensor".
+
+On a machine without an accelerator the same line returns the parameter itself, and the code works.
 
 ## Example
     import torch
@@ -31,15 +39,24 @@ Use instead:
             self.factor = nn.Parameter(initial.to(device))
 
 ## Fix safety
-The data moves before the parameter is made: safe, since where the move did nothing the result is the same, and where it
-did the parameter was lost. For data that a factory call makes the call gets `device=`; that is unsafe where the values
-depend on the device, as random numbers do. The same holds for tensors to be trained. A hint for moves with further
-arguments, and across a comment.
+The fix moves the data before the parameter is created. It is safe. If the move changes nothing, the result is the same.
+If the move copies the tensor, the program lost the parameter before.
+
+If a factory call creates the data, the fix adds `device=` to the call. This fix is unsafe when the values depend on the
+device, as random numbers do. The same applies to tensors that are to be trained.
+
+The rule makes a suggestion without an edit when the move has further arguments, or when the edit would remove a
+comment.
 
 ## Known limits
-Silent for moves to the CPU, to a dtype, where the target is not known to be a device, for `requires_grad=False`, where
-nothing is trained, and for what is put into a module's `_parameters` by hand. A parameter that was given a name before
-the move is not followed, nor is a tensor that the move gives another name.
+The rule reports nothing in these cases:
+
+* The tensor moves to the CPU or to a dtype.
+* The target is not known to be a device.
+* The parameter has `requires_grad=False`, so it is not trained.
+* The code writes the result into `_parameters` of a module.
+* The parameter is assigned to a name before the move.
+* The result of moving a tensor is assigned to another name.
 """
 
 from __future__ import annotations
