@@ -1,14 +1,12 @@
-"""A function of `torch.accelerator` that raises without an accelerator is called without asking for one.
+"""A function of `torch.accelerator` is called without a check that an accelerator is present.
 
 ## What it flags
-`torch.accelerator.synchronize`, `empty_cache`, `memory_allocated`, `current_stream`, `set_device_index` and
-the others that raise where there is no accelerator. Quiet under `if torch.accelerator.is_available()` and
-other guards for an accelerator, in a `try` that catches errors, and for `is_available`, `device_count` and
-`current_accelerator`, which answer on every machine.
+The rule reports functions of `torch.accelerator` that raise an error on a machine without an accelerator. Examples are
+`synchronize`, `empty_cache`, `memory_allocated`, `current_stream` and `set_device_index`.
 
 ## Why it matters
-`torch.cuda.empty_cache()` does nothing on a machine without a GPU, its counterpart in `torch.accelerator`
-raises `RuntimeError`: replacing the name alone turns code that worked on the CPU into code that does not.
+`torch.cuda.empty_cache()` does nothing on a machine without a GPU. Its counterpart in `torch.accelerator` raises
+`RuntimeError`. Code that ran on the CPU stops after a simple replacement of the name.
 
 ## Example
     import torch
@@ -27,10 +25,18 @@ Use instead:
             torch.accelerator.synchronize()
 
 ## Fix safety
-Unsafe: the call is skipped where it raised before. Only a hint where the result is used.
+The fix is unsafe: the program skips a call that raised an error before. If the result of the call is used, the rule
+makes a suggestion without an edit.
 
 ## Known limits
-A function that is only ever called under a guard is not recognised, unless its name says so.
+The rule does not report these cases:
+
+* A guard surrounds the call. A guard is a condition that holds only where an accelerator is present, such as
+  `if torch.accelerator.is_available()`.
+* The call stands in a `try` that catches errors.
+* The function works on every machine: `is_available`, `device_count`, `current_accelerator`.
+
+The rule does not recognize a function that is called only under a guard, unless its name names the accelerator.
 """
 
 from __future__ import annotations

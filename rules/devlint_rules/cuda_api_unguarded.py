@@ -1,20 +1,21 @@
-"""A function of one accelerator's module is called without asking whether the accelerator is there.
+"""A function of an accelerator's module is called without a check that the accelerator is present.
 
 ## What it flags
-Calls of `torch.cuda`, `torch.mps`, `torch.xpu` and `torch.mtia` that raise on a build or machine without that accelerator
-(`synchronize`, `set_device`, `current_device`, `Event`, `get_rng_state`, ...), and any call of a module that only a
-vendor's plug-in brings (`torch.npu`); and a division by `torch.cuda.device_count()`, a batch size times it, or a tensor that is
-expanded or repeated that often, for it is 0; in programs of several processes where the function has asked for CUDA before.
-Quiet under a guard (`if torch.cuda.is_available()`, `if device.type == "cuda"`, `if use_cuda`), in a `try` that catches
-errors, in functions, classes and files that carry the accelerator in their name, and in files that load kernels.
-`torch.cuda.set_device` is quiet in a file that names NCCL, and everything in a file that captures CUDA graphs. Calls that
-do nothing without the accelerator (`empty_cache`, `manual_seed_all`, `memory_allocated`) are no finding. Where the code has
-found that the accelerator is not there, so does keeping such a function for later: `sync = torch.cuda.synchronize` beside
-`if torch.cuda.is_available():`. And a move under a flag that is joined with `is_available()` only afterwards.
+The rule reports calls that fail on a machine without the accelerator, or in a torch build without it:
+
+* A function of `torch.cuda`, `torch.mps`, `torch.xpu` or `torch.mtia` is called that raises an error. Examples are
+  `synchronize`, `set_device`, `current_device`, `Event` and `get_rng_state`.
+* A function of a module is called that only a vendor's plug-in provides, such as `torch.npu`.
+* `torch.cuda.device_count()` is a divisor, a factor of a batch size, or the size of an expanded or repeated tensor.
+  Without CUDA the count is 0. In programs with several processes, the rule reports this only after a check for CUDA in
+  the function.
+* The code knows that the accelerator is absent and still stores such a function. An example is
+  `sync = torch.cuda.synchronize` outside `if torch.cuda.is_available():`.
+* A move depends on a flag, and only a later line combines the flag with `is_available()`.
 
 ## Why it matters
-The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator,
-although the rest of the program may run there.
+The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator. The rest of
+the program may run there.
 
 ## Example
     import torch
@@ -33,12 +34,23 @@ Use instead:
             torch.accelerator.synchronize()
 
 ## Fix safety
-Unsafe: the call is skipped where it raised before. A call that is a statement is put under a guard, as its
-counterpart in `torch.accelerator` where the lowest torch of the project has one. Only a hint where the result
-is used.
+The fix is unsafe: the program skips a call that raised an error before. The fix puts a statement under a guard. If the
+lowest supported torch has a counterpart in `torch.accelerator`, the fix calls the counterpart.
+
+If the result of the call is used, the rule makes a suggestion without an edit.
 
 ## Known limits
-A function that is only ever called under a guard is not recognised, unless its name says so.
+The rule does not report these cases:
+
+* A guard surrounds the call. A guard is a condition that holds only where the accelerator is present:
+  `if torch.cuda.is_available()`, `if device.type == "cuda"`, `if use_cuda`.
+* The call stands in a `try` that catches errors.
+* The name of the function, the class or the file names the accelerator.
+* The file loads CUDA kernels or captures CUDA graphs.
+* The call is `torch.cuda.set_device`, and the file names NCCL.
+* The call does nothing without the accelerator: `empty_cache`, `manual_seed_all`, `memory_allocated`.
+
+The rule does not recognize a function that is called only under a guard, unless its name names the accelerator.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""`.cuda()` moves a tensor or module to CUDA, whatever the device of the run is.
+"""`.cuda()` moves a tensor or a module to CUDA and ignores the device of the run.
 
 ## What it flags
-`x.cuda()`, `model.cuda(1)`, `x.cuda(non_blocking=True)` and the like for other accelerators
-(`.xpu()`, `.npu()`), outside a guard for that accelerator. A condition that names it, such as
-`if args.gpu is not None`, is a guard. Quiet are functions that say so in their name (`cuda`, `to_cuda`), but for a
-test beside others, which runs whatever its name says, and files that load kernels.
+The rule reports `x.cuda()`, `model.cuda(1)` and `x.cuda(non_blocking=True)`. It also reports the methods for other
+accelerators, such as `.xpu()` and `.npu()`.
 
 ## Why it matters
-The call raises on a build or a machine without CUDA, and it ignores the device that the rest of
-the program was told to use. `.to(device)` does the same everywhere.
+The call raises an error on a machine without CUDA, and in a torch build without CUDA. It also ignores the device that
+the user chose for the program. `.to(device)` works on every machine.
 
 ## Example
     import torch
@@ -26,15 +24,30 @@ Use instead:
         return x.to(device)
 
 ## Fix safety
-One decision with DEV201, and safe with it in a program whose whole conversion is safe. Safe as well when a variable in scope
-is proved to be CUDA wherever CUDA exists, the call has no index, and the receiver is proved to be a tensor or a module.
-Unsafe otherwise. A tensor that is made
-beside tensor arguments goes to their device where no other is in scope. Only a hint where the file names several
-cards, and for a computed index.
+The rule treats all moves to one accelerator and the literals of DEV201 in a file as one decision.
+
+The fix is safe in two cases:
+
+* The whole file can be converted safely, as DEV201 describes.
+* A variable in scope is proved to hold CUDA wherever CUDA exists. The call has no index, and its object is proved to be
+  a tensor or a module.
+
+Otherwise the fix is unsafe. If no device is in scope, a tensor that is created next to tensor arguments moves to their
+device.
+
+The rule makes a suggestion without an edit when the file names several GPUs, or when the index is computed.
 
 ## Known limits
-A class of the program's own with a `cuda` method of another meaning is taken for a module when
-nothing is known about the object.
+The rule does not report these cases:
+
+* A guard surrounds the call. A guard is a condition that holds only where the accelerator is present. A condition that
+  names the accelerator also counts: `if args.gpu is not None`.
+* The name of the function names the accelerator: `cuda`, `to_cuda`. A test function is still reported when the file has
+  other tests. It runs whatever its name says.
+* The file loads CUDA kernels.
+
+A class of the program may have a `cuda` method that does not move the object. If the rule knows nothing about the
+object, it reports the call.
 """
 
 from __future__ import annotations

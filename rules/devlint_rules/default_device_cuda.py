@@ -1,12 +1,14 @@
 """An accelerator is the default of a parameter, an option or a field.
 
 ## What it flags
-`def f(device="cuda")`, `add_argument("--device", default="cuda")`, a dataclass field `device: str = "cuda"`.
-Off by default.
+The rule is off by default. It reports these defaults:
+
+* A parameter: `def f(device="cuda")`.
+* A command-line option: `add_argument("--device", default="cuda")`.
+* A field of a data class: `device: str = "cuda"`.
 
 ## Why it matters
-Who calls the function or the script without naming a device needs that accelerator, and learns it from an
-error.
+A caller who names no device needs this accelerator. On a machine without it, the program stops with an error.
 
 ## Example
     import argparse
@@ -34,12 +36,14 @@ Use instead:
     x = torch.zeros(3, device=parser.parse_args().device)
 
 ## Fix safety
-Unsafe: without the option the program runs on the accelerator that is there, or on the CPU. The default stays
-a string. Only a hint for parameters and fields: they may follow the device of an argument, or be None, which
-a reader must choose.
+The fix is unsafe. Without the option, the program runs on the accelerator of the machine, or on the CPU. The default
+remains a string.
+
+For parameters and fields the rule makes a suggestion without an edit. The new default may be None or the device of
+another argument. The author must choose.
 
 ## Known limits
-Needs torch 2.7 for other accelerators; below it the choice is between CUDA and the CPU.
+Support for other accelerators needs torch 2.7. For older versions the fix chooses between CUDA and the CPU.
 """
 
 from __future__ import annotations

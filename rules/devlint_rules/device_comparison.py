@@ -1,22 +1,34 @@
-"""A device is compared in a way that does not say what it seems to say.
+"""The comparison of a device does not test what the code suggests.
 
 ## What it flags
-A `torch.device` compared with a string: `x.device == "cuda"`; the device of a tensor compared with one without an index:
-`x.device == torch.device("cuda")`, also where a variable holds it; a device or an index tested for truth: `if device:`,
-`device.index or -1`; a move that follows another tensor to CUDA alone: `if x.is_cuda: y = y.cuda()`; a question that is not
-asked, as its function is not called: `if torch.cuda.is_available:`; `x.dtype == "cpu"`; `"gpu" in str(device)`, a name that
-torch does not know; `"cuda" in x.device` and `x.device.startswith("cuda")`, which raise; `x.device in ("cuda", "cpu")`;
-`str(x.device) == "cuda"` and `device.type == "cuda:0"`, for the text of a tensor's device has an index and a type has none;
-`x.device is y.device`; `device.index >= n` of `torch.device(name)`, whose index may be None; `model.device == "cuda"`, and
-`boxes.xy.device == "cuda"` in a function that treats `boxes.xy` as a tensor; `device == "gpu"`; a
-test that is given `torch.device("cuda")` and compares it with the device of a tensor;
-`skipif(torch.cuda.is_available(), reason="No CUDA")`. Quiet are comparisons of `.type`, of strings with strings
-(`args.device == "cuda"`), and of devices that both lack an index.
+The rule reports comparisons whose result is always the same:
+
+* A `torch.device` is compared with a string: `x.device == "cuda"`, `x.device in ("cuda", "cpu")`, `device == "gpu"`.
+* The device of a tensor is compared with a device without an index: `x.device == torch.device("cuda")`. The second
+  device may also be in a variable or in a parameter of a test.
+* The text of a tensor's device is compared with a name without an index: `str(x.device) == "cuda"`.
+* The type of a device is compared with a name with an index: `device.type == "cuda:0"`.
+* The text of a device is searched for a name that torch does not use: `"gpu" in str(device)`.
+* Two devices are compared by identity: `x.device is y.device`.
+* A dtype is compared with a device: `x.dtype == "cpu"`.
+* An attribute `device` is compared with a string. The object is a model, `model.device == "cuda"`, or the function
+  treats it as a tensor, `boxes.xy.device == "cuda"`.
+
+It also reports these tests:
+
+* A device or an index is tested for truth: `if device:`, `device.index or -1`. Index 0 counts as false.
+* A function is tested instead of called: `if torch.cuda.is_available:`.
+* A device is used like a string: `"cuda" in x.device`, `x.device.startswith("cuda")`. This raises an error.
+* `device.index >= n` reads the index of `torch.device(name)`. This index may be None.
+* A move follows another tensor only to CUDA: `if x.is_cuda: y = y.cuda()`.
+* A test is skipped under the wrong condition: `skipif(torch.cuda.is_available(), reason="No CUDA")`.
 
 ## Why it matters
-A `torch.device` never equals a string, and the device of a CUDA tensor has an index, so it never equals
-`torch.device("cuda")`: the branch is dead. Index 0, the first card, is false, so that the truth test takes it
-for no device. A function is always true, so the program takes a card that may not be there.
+A `torch.device` never equals a string. The device of a CUDA tensor has an index, so it never equals
+`torch.device("cuda")`. The branch never runs.
+
+Index 0 is the first GPU, but a truth test treats it like a missing index. A function is always true, so the program
+uses a GPU that may be absent.
 
 ## Example
     import torch
@@ -32,13 +44,26 @@ Use instead:
         return x.device.type == "cuda"
 
 ## Fix safety
-Safe where the comparison is always false today, whatever the machine: `.type` is compared; and where a function is not
-called. Unsafe for a string with an index, for the result of a function, for truth tests, which become `is not None`, and
-for moves, which become `y = y.to(x.device)`: on a second card that is where `x` is, and not the current card.
+The fix is safe in these cases:
+
+* The comparison is false on every machine today. The fix compares `.type` instead.
+* A function is tested instead of called. The fix calls it.
+
+The fix is unsafe in these cases:
+
+* The string has an index.
+* The device is the result of a function.
+* A truth test becomes `is not None`.
+* A move becomes `y = y.to(x.device)`. With several GPUs, `y` then moves to the GPU of `x`, not to the current GPU.
 
 ## Known limits
-Silent where the device may be a string: arguments, whatever their annotation says, options, attributes set elsewhere.
-`x.is_cuda` in place of "is on the device of the run" is recognised where all that it decides is a move.
+The rule does not report comparisons of `.type`, comparisons of two strings (`args.device == "cuda"`), or comparisons of
+two devices without an index.
+
+The rule reports nothing when the device may be a string. This includes arguments with any annotation, options, and
+attributes that are set in another file.
+
+`x.is_cuda` is recognized as a test for the device of the run only when its branch contains nothing but a move.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
-"""An accelerator is written as a literal, so the code only runs on a machine that has it.
+"""An accelerator is written as a literal, so the code runs only on a machine that has this accelerator.
 
 ## What it flags
-A literal device that names an accelerator: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`, `device=0`, `.to(0)`, a
-`map_location`, and what `parametrize("device", [...])` or a function `device` gives in a file that asks for no accelerator;
-`f"cuda:{args.gpu}"` and `torch.device("cuda", i)` in a file that never asks; a choice that ends in an accelerator, `"mps"
-if torch.backends.mps.is_available() else "cuda"`; and one that is switched off: `is_available() and False`, or `device =
-"cpu"` beside the real choice in a comment. The device type of `autocast` is DEV209's. Quiet are comparisons, dictionary
-keys, `Literal[...]`, texts, code under a guard for that device, the guarded choice `"cuda" if torch.cuda.is_available()
-else "cpu"`, defaults of parameters and options (DEV213's), calls into `torch.cuda` itself, and files that load kernels. A
-condition that names the accelerator, such as `if args.gpu is not None`, is a guard.
+The rule reports a literal device that names an accelerator:
+
+* A string, an index or a `torch.device` selects the device: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`,
+  `device=0`, `.to(0)`.
+* `map_location` names an accelerator.
+* `parametrize("device", [...])` or a function named `device` gives an accelerator, and the file has no check for one.
+* `f"cuda:{args.gpu}"` or `torch.device("cuda", i)` selects a GPU, and the file has no check for CUDA.
+* The last branch of a choice is an accelerator: `"mps" if torch.backends.mps.is_available() else "cuda"`.
+* The real choice is disabled: `is_available() and False`, or `device = "cpu"` next to the choice in a comment.
 
 ## Why it matters
-The line raises on a machine without that accelerator: a laptop, a CI runner, another vendor's
-card. With an index it also raises where there are fewer cards, and ignores the card that the
-rest of the program was told to use.
+The line raises an error on a machine without that accelerator, such as a laptop, a CI runner, or a machine with another
+vendor's GPU. An index also fails where fewer GPUs are present. It also ignores the GPU that the user chose for the
+program.
 
 ## Example
     import torch
@@ -31,18 +32,43 @@ Use instead:
         return torch.arange(n, device=device)
 
 ## Fix safety
-All places that name the card are one decision: one finding in a report, one device, chosen once, in the form that the file
-has. Safe in a program whose every use of the card is a device argument of torch's own, a name that no condition reads, or the
-move of what is surely a tensor or a module, where the index is absent or 0, no call makes a card the current one, and no
-`try` stands around it. Safe as well when a variable in scope is proved to be that accelerator wherever it exists, and the
-literal has no index. Unsafe otherwise: with an option such as `args.device`, which defaults to the CPU, the work moves to where
-the rest of the program runs. Only a hint where the file names several cards, since those indices are a placement, and
-where the index is computed.
+The rule treats all literals for one accelerator in a file as one decision. A report shows one finding for them. The fix
+chooses the device once, as the file already does if it can.
+
+The fix is safe when all of these are true:
+
+* Every use of the accelerator is a device argument of a torch function, a name that no condition reads, or the move of
+  an object that is proved to be a tensor or a module.
+* The literal has no index, or its index is 0.
+* No call changes the current GPU.
+* No `try` surrounds the use.
+
+The fix is also safe when a variable in scope is proved to hold this accelerator wherever it exists, and the literal has
+no index.
+
+Otherwise the fix is unsafe. For example, `args.device` may default to the CPU. The work then moves to the CPU with the
+rest of the program.
+
+The rule makes a suggestion without an edit in these cases:
+
+* The file names several GPUs. The indices then distribute the work on purpose.
+* The index is computed.
 
 ## Known limits
-A literal `"cpu"` alone is not reported: most are meant (results, checkpoints, host data), and one whose
-tensor meets the run's device is DEV101's. Devices that are put together from text (`f"cuda:{rank}"`) are reported where nothing
-in the file asks for CUDA, starts processes, or speaks of the CPU.
+The rule does not report these cases:
+
+* The literal is part of a comparison, a dictionary key, `Literal[...]` or a text for people.
+* A guard surrounds the code. A guard is a condition that holds only where the accelerator is present. A condition that
+  names the accelerator also counts: `if args.gpu is not None`.
+* The choice has a guard: `"cuda" if torch.cuda.is_available() else "cpu"`.
+* The literal is an argument of a function in `torch.cuda`.
+* The file loads CUDA kernels.
+* The literal is `"cpu"`. Most of these literals are intended, for results, checkpoints or data. DEV101 reports such a
+  tensor when it is combined with a tensor on the device of the run.
+* The device is built from text, as in `f"cuda:{rank}"`, and the file checks for CUDA, starts processes or mentions the
+  CPU.
+
+DEV209 reports the device type of `autocast`. DEV213 reports the defaults of parameters and options.
 """
 
 from __future__ import annotations

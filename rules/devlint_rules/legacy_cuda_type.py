@@ -1,15 +1,17 @@
-"""A tensor type of CUDA stands for a dtype and a device at once.
+"""A CUDA tensor type is used instead of a dtype and a device.
 
 ## What it flags
-`torch.cuda.FloatTensor` and its siblings as constructors, as an argument of `.type`, or kept in a variable,
-`.type("torch.cuda.FloatTensor")`, `x.type() == "torch.cuda.HalfTensor"`, and the storages of `torch.cuda`.
-Quiet under a guard for CUDA, which includes the choice `torch.cuda.FloatTensor if use_cuda else
-torch.FloatTensor`, in `isinstance`, tuples and comparisons, as the argument of `torch.set_default_tensor_type`
-(DEV204's), and in files that load kernels.
+The rule reports these cases:
+
+* A tensor type such as `torch.cuda.FloatTensor` is called as a constructor.
+* A tensor type is passed to `.type`, as a class or as text: `.type("torch.cuda.FloatTensor")`.
+* A tensor type is kept in a variable.
+* The type of a tensor is compared with a text: `x.type() == "torch.cuda.HalfTensor"`.
+* A storage type of `torch.cuda` is used.
 
 ## Why it matters
-On a build without CUDA the constructor raises `TypeError`. On others the tensor is on the current card,
-whatever device the run has. Without data the constructor gives memory as it is, and one number means a size.
+In a torch build without CUDA the constructor raises `TypeError`. With CUDA it creates the tensor on the current GPU and
+ignores the device of the run. Without data it returns uninitialized memory, and a single number is a size.
 
 ## Example
     import torch
@@ -27,13 +29,28 @@ Use instead:
         return torch.tensor([0.1, 0.9], dtype=torch.float32, device=device)
 
 ## Fix safety
-Unsafe: the tensor moves to the device of the run, which is introduced where none is in scope. Lists and arrays
-become `torch.tensor`, numbers the sizes of `torch.empty`, or of `torch.zeros` and `torch.ones` where the tensor
-is filled at once. Types are compared by their dtype, which a tensor on another device has too. Only a hint
-where the argument may be data or a size, and for types that are kept in a variable.
+The fix is unsafe, because the tensor moves to the device of the run. If no variable in scope holds this device, the fix
+adds one.
+
+* A list or an array becomes an argument of `torch.tensor`.
+* Numbers become the sizes of `torch.empty`. If the code fills the tensor at once, the fix uses `torch.zeros` or
+  `torch.ones`.
+* A comparison of types becomes a comparison of dtypes. The dtype is the same on every device.
+
+The rule makes a suggestion without an edit in these cases:
+
+* The argument may be data or a size.
+* The type is kept in a variable.
 
 ## Known limits
-A type that is put together from text is not recognised.
+The rule does not report these cases:
+
+* A guard for CUDA surrounds the code. This includes the choice
+  `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor`.
+* The type stands in `isinstance`, in a tuple or in a comparison of types.
+* The type is an argument of `torch.set_default_tensor_type`, which DEV204 reports.
+* The file loads CUDA kernels.
+* The type is built from text.
 """
 
 from __future__ import annotations
