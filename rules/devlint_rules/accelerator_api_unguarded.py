@@ -49,7 +49,7 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
     meta = RuleMeta(
         code="DEV212",
         name="accelerator-api-unguarded",
-        summary="`torch.accelerator` is used without asking for an accelerator",
+        summary="`torch.accelerator` is used without a check for an accelerator",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -66,13 +66,13 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
         return service_of(event, facts) if _raises_without(event) else None
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
-        message = f"`{spelled(event, site)}` raises without an accelerator, and nothing here asks for one"
+        message = f"`{spelled(event, site)}` raises without an accelerator, and the code does not check for one first"
         test = f"{site.spell(AVAILABLE['accelerator'])}()"
         edits = guarded_statement(event, site, test)
-        why = "" if event.discarded else "what it gives is used, and nothing says what to use without an accelerator"
-        fix = Fix("Ask for an accelerator first", Safety.HINT, why=why)
+        why = "" if event.discarded else "the result is used, and the code provides no other value"
+        fix = Fix("Check for an accelerator first", Safety.HINT, why=why)
         if edits is not None:
-            fix = Fix(f"Put it under `if {test}:`", Safety.UNSAFE, tuple(edits))
+            fix = Fix(f"Put the call under `if {test}:`", Safety.UNSAFE, tuple(edits))
         return Finding(event.span, message, fix, event.because)
 
 

@@ -148,7 +148,7 @@ class AmpDeviceType(Rule[ApiCall]):
         given = argument(event, takes, 0) if takes is not None else None
         if not event.is_call or given is None or not _is_cuda(given.value.constant) or not _varies(event):
             return None
-        return purpose_of(facts) or (LeftAlone("CUDA is asked for around it") if _is_meant(event) else None)
+        return purpose_of(facts) or (LeftAlone("a check for CUDA surrounds it") if _is_meant(event) else None)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         if not event.is_call and is_called(event, site):
@@ -163,14 +163,14 @@ class AmpDeviceType(Rule[ApiCall]):
             told = _told_device(event)
             if told is not None and old["name"] in _PARAMETERS:
                 takes = _PARAMETERS[old["name"]][0]
-                message = f'`{spelled(event, site)}` takes no device: "{told}" is its `{takes}`'
+                message = f'`{spelled(event, site)}` takes no device: "{told}" is passed as `{takes}`'
                 if takes in event.arguments:
-                    message += ", which is given twice: a TypeError"
+                    message += ", which is passed twice: this raises a TypeError"
             return Finding(event.span, message, self._modern(event, old, site), event.because)
         given = argument(event, "device_type", 0) or argument(event, "device", 0)
         if given is not None and not _is_cuda(given.value.constant):
-            message = "the type follows whether CUDA is there, not where the tensors are"
-            return Finding(event.span, message, Fix("Take the type from the device of the run", Safety.HINT))
+            message = "the device type depends on whether CUDA is present, not on where the tensors are"
+            return Finding(event.span, message, Fix("Use the type of the device that the tensors are on", Safety.HINT))
         message = f"`{spelled(event, site)}` is tied to CUDA"
         device = _device_in_scope(event)
         if device is not None:
@@ -244,7 +244,7 @@ class AmpDeviceType(Rule[ApiCall]):
     def _follow(self, event: ApiCall, site: Site) -> Fix:
         node = site.node
         if not isinstance(node, cst.Call) or _device_in_scope(event) is None:
-            return Fix("Take the type from the device of the run", Safety.HINT)
+            return Fix("Use the type of the device that the tensors are on", Safety.HINT)
         type = _type_of(event, site)
         arguments = list(node.args)
         first = next(

@@ -102,7 +102,7 @@ class CudaApiUnguarded(Rule[Event]):
     meta = RuleMeta(
         code="DEV205",
         name="cuda-api-unguarded",
-        summary="accelerator's function is called without asking for the accelerator",
+        summary="accelerator function is called without a check for the accelerator",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -137,26 +137,33 @@ class CudaApiUnguarded(Rule[Event]):
 
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, LateQuestion):
-            message = f"`{event.flag}` may be true without CUDA here: only later it is asked whether CUDA is there"
+            message = f"`{event.flag}` may be true without CUDA here: the code checks for CUDA only later"
             return Finding(event.span, message, Fix("Ask first", Safety.HINT), event.because)
         assert isinstance(event, ApiCall)
         if not event.is_call:
             if not is_kept(site):
                 return None
             message = (
-                f"`{spelled(event, site)}` is kept where {NAMES[event.type]} is not there: it raises when it is called"
+                f"`{spelled(event, site)}` is stored where {NAMES[event.type]} is absent: a later call raises an error"
             )
-            return Finding(event.span, message, Fix("Keep the function of what is there", Safety.HINT), event.because)
+            return Finding(
+                event.span,
+                message,
+                Fix("Store a function that works without the accelerator", Safety.HINT),
+                event.because,
+            )
         if not is_written_out(event, site):
             return None
         if event.qualname == _COUNT:
             return _counted(event, site)
-        message = f"`{spelled(event, site)}` raises without {NAMES[event.type]}, and nothing here asks for it"
+        message = (
+            f"`{spelled(event, site)}` raises without {NAMES[event.type]}, and the code does not check for it first"
+        )
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: ApiCall, site: Site) -> Fix:
-        why = "" if event.discarded else "what it gives is used, and nothing says what to use without the accelerator"
-        hint = Fix("Ask for the accelerator first", Safety.HINT, why=why)
+        why = "" if event.discarded else "the result is used, and the code provides no other value"
+        hint = Fix("Check for the accelerator first", Safety.HINT, why=why)
         if not isinstance(site.node, cst.Call) or event.type not in AVAILABLE:
             return hint
         agnostic = replacement_call(event, site) if site.facts.torch_stated else None
@@ -164,7 +171,7 @@ class CudaApiUnguarded(Rule[Event]):
         edits = guarded_statement(event, site, test, agnostic)
         if edits is None:
             return hint
-        return Fix(f"Put it under `if {test}:`", Safety.UNSAFE, tuple(edits), needs_torch(site.facts))
+        return Fix(f"Put the call under `if {test}:`", Safety.UNSAFE, tuple(edits), needs_torch(site.facts))
 
 
 #: What asks for the accelerator, or for what is there of it: nobody expects a finding.
@@ -177,13 +184,13 @@ def _harmless(event: ApiCall) -> LeftAlone | None:
     if event.type in ("", "accelerator") or not event.qualname.startswith(f"torch.{event.type}."):
         return None
     if event.raises and event.under.catches("RuntimeError", "AssertionError"):
-        return LeftAlone(f"what it raises without {name} is caught around it")
+        return LeftAlone(f"a `try` around it catches the error that it raises without {name}")
     if event.qualname in _TAKE_DEVICE:
         return LeftAlone("it does nothing for a device of another type")
     known = event.remedy  # in a table, which says as well whether it raises
     if event.raises or not known or event.qualname.rpartition(".")[2] in _QUESTIONS:
         return None
-    return LeftAlone(f"it raises nothing where {name} is not there")
+    return LeftAlone(f"it raises no error without {name}")
 
 
 def asks_before(event: ApiCall, facts: Facts) -> bool:
@@ -203,7 +210,7 @@ def _counted(event: ApiCall, site: Site) -> Finding | None:
     above = path_to(site, site.node)
     around = above[-2] if len(above) > 1 else None
     if is_size(above, site.facts):
-        message = "there are 0 cards without CUDA, and then the tensor is empty"
+        message = "`torch.cuda.device_count()` is 0 without CUDA: the tensor is empty"
         edit = Edit(site.node, site.expression(f"max(1, {site.code(site.node)})"))
         return Finding(event.span, message, Fix(_AT_LEAST, Safety.UNSAFE, (edit,)), event.because)
     if not isinstance(around, cst.BinaryOperation):
@@ -213,9 +220,9 @@ def _counted(event: ApiCall, site: Site) -> Finding | None:
         return None  # which raises itself, or puts something else in the place of 0
     named = " ".join(node.keyword.value for node in above if isinstance(node, cst.Arg) and node.keyword is not None)
     if isinstance(around.operator, cst.Divide | cst.FloorDivide | cst.Modulo) and around.right is site.node:
-        message = "there are 0 cards without CUDA: this divides by zero"
+        message = "`torch.cuda.device_count()` is 0 without CUDA: the expression divides by zero"
     elif isinstance(around.operator, cst.Multiply) and "batch" in (site.code(around) + named).lower():
-        message = "there are 0 cards without CUDA, and then the batch has no items"
+        message = "`torch.cuda.device_count()` is 0 without CUDA: the batch has no items"
     else:
         return None
     edit = Edit(site.node, site.expression(f"max(1, {site.code(site.node)})"))

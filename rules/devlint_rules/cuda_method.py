@@ -110,12 +110,14 @@ class CudaMethodCall(Rule[CudaMethod]):
         return Finding(event.span, message, fix, event.because, portability=portability(event, fix, site.facts))
 
     def _fix(self, event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix:
-        if event.index is not None and (hint := placed("Take the cards from a setting", site, event.type)):
+        if event.index is not None and (
+            hint := placed("Read the device indices from an option or a configuration file", site, event.type)
+        ):
             return hint
         if any(a.star for a in call.args):
             return Fix("Use `.to` with the run's device", Safety.HINT, why="`*` may carry a device")
         if isinstance(event.argument, ast.Constant) and isinstance(event.argument.value, bool):
-            return Fix("Say `non_blocking=True`: the first argument is the device", Safety.HINT)
+            return Fix("Write `non_blocking=True`: the first argument is the device", Safety.HINT)
         given = _given_device(event)
         computed = event.argument is not None and event.index is None and not _is_none(event.argument)
         if computed and given is None and not _is_current(event, site.facts):
@@ -127,7 +129,7 @@ class CudaMethodCall(Rule[CudaMethod]):
             return buffer
         device = run_device(given or event.run_device, site, event)
         if device is None:
-            return Fix("Use `.to` with the device that is there", Safety.HINT, why=TOO_EARLY)
+            return Fix("Use `.to` with an available device", Safety.HINT, why=TOO_EARLY)
         rest = [a for a in call.args if a.keyword is not None and a.keyword.value != "device"]
         if len(positional := [a for a in call.args if a.keyword is None]) > 1:
             rest = [_as_keyword(positional[1], "non_blocking"), *rest]

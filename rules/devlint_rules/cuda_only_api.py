@@ -88,7 +88,7 @@ class CudaOnlyApi(Rule[ApiCall]):
     meta = RuleMeta(
         code="DEV206",
         name="cuda-only-api",
-        summary="name of one accelerator's module where `torch.accelerator` has it for all",
+        summary="function of one accelerator, although torch has a counterpart for all accelerators",
         since="0.1.0",
         level="certain",
         severity=Severity.INFO,
@@ -115,7 +115,9 @@ class CudaOnlyApi(Rule[ApiCall]):
             return None
         if _is_one_of_several(event, site.facts):
             return None
-        message = f"`{spelled(event, site)}` serves one type of accelerator, `{event.replacement}` every one"
+        message = (
+            f"`{spelled(event, site)}` supports one type of accelerator, and `{event.replacement}` supports all types"
+        )
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: ApiCall, site: Site) -> Fix:
@@ -124,7 +126,7 @@ class CudaOnlyApi(Rule[ApiCall]):
         hint = Fix(
             f"Use `{new}`",
             Safety.HINT,
-            why="its counterpart takes other arguments or needs a guard, or the statement names the accelerator once more",
+            why="its counterpart takes other arguments or needs a guard, or the statement names the accelerator again",
         )
         call = site.node
         if not isinstance(call, cst.Call):
@@ -218,4 +220,4 @@ def _seed(event: ApiCall, site: Site) -> Fix | None:
     pattern = re.compile(rf"\s*{re.escape(site.spell('torch.manual_seed'))}\({re.escape(seed)}\)")
     if not any(pattern.match(line) for line in before) or site.has_comment(site.statement):
         return None
-    return Fix("Drop it: `torch.manual_seed` seeds every device", Safety.UNSAFE, (Edit(site.statement, None),))
+    return Fix("Remove this call: `torch.manual_seed` seeds every device", Safety.UNSAFE, (Edit(site.statement, None),))

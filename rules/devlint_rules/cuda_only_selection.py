@@ -70,7 +70,7 @@ class CudaOnlySelection(Rule[ApiCall]):
     def _fix(self, whole: cst.BaseExpression, as_text: bool, site: Site) -> Fix:
         accelerator = site.spell("torch.accelerator.current_accelerator")
         if site.facts.torch_version < _SINCE or site.has_comment(whole):
-            return Fix("Ask for the other accelerators as well", Safety.HINT)
+            return Fix("Check for the other accelerators as well", Safety.HINT)
         text = f'{accelerator}(check_available=True) or {site.spell("torch.device")}("cpu")'
         if as_text:
             text = f"({text}).type"

@@ -113,9 +113,9 @@ class CudaRequired(Rule[Required]):
 
     def judge(self, event: Required, site: Site) -> Finding | None:
         spelled = f"{site.spell(AVAILABLE.get(event.type, f'torch.{event.type}.is_available'))}()"
-        message = f"the program ends without {event.type.upper()}, and needs no more than a device"
+        message = f"the program ends without {event.type.upper()}, although it can run on other devices"
         edit = ReplaceBlock(event.span) if event.block else Edit(site.statement, None)
-        fix = None if site.has_comment(site.statement) else Fix(f"Drop the test of `{spelled}`", Safety.UNSAFE, (edit,))
+        fix = None if site.has_comment(site.statement) else Fix(f"Remove the check `{spelled}`", Safety.UNSAFE, (edit,))
         return Finding(event.span, message, fix, event.because)
 
 

@@ -94,7 +94,7 @@ class DefaultDeviceCuda(Rule[DeviceLiteral]):
 
     def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
         place = event.type if event.index is None else f"{event.type}:{event.index}"
-        return Finding(event.span, f"the default is `{place}`", self._fix(event, site), event.because)
+        return Finding(event.span, f"the default device is `{place}`", self._fix(event, site), event.because)
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
         above = path_to(site, site.node)
@@ -102,12 +102,15 @@ class DefaultDeviceCuda(Rule[DeviceLiteral]):
         option = len(above) > 1 and isinstance(above[-2], cst.Arg) and isinstance(literal, cst.SimpleString)
         option = option and any(isinstance(n, cst.Call) and "add_argument" in site.code(n.func) for n in above)
         if not option or event.index is not None or event.type not in AVAILABLE:
-            return Fix("Default to None and take the device of an argument", Safety.HINT)
+            return Fix("Use None as the default, and take the device of a tensor argument", Safety.HINT)
         if site.facts.torch_version >= _SINCE:
             accelerator = f"{site.spell('torch.accelerator.current_accelerator')}(check_available=True)"
             text = f'({accelerator} or {site.spell("torch.device")}("cpu")).type'
         else:
             text = f'"{event.type}" if {site.spell(AVAILABLE[event.type])}() else "cpu"'
         return Fix(
-            "Default to what is there", Safety.UNSAFE, (Edit(literal, site.expression(text)),), needs_torch(site.facts)
+            "Use an available device as the default",
+            Safety.UNSAFE,
+            (Edit(literal, site.expression(text)),),
+            needs_torch(site.facts),
         )

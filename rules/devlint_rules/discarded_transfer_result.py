@@ -108,15 +108,15 @@ class DiscardedTransferResult(Rule[Move]):
         message = f"`{call}` returns a {copy} copy, which is dropped; {receiver} stays where it is"
         if event.rebound is not None:
             message = (
-                f"{receiver} is bound to a moved copy that nothing reads; what is in `{shared.short(event.rebound)}` stays "
-                "where it is"
+                f"{receiver} is bound to a moved copy that nothing reads; the tensors of `{shared.short(event.rebound)}` stay "
+                "where they are"
             )
-            hint = Fix("Put the moved copies into what the loop goes through", Safety.HINT)
+            hint = Fix("Assign each moved copy back to its variable or entry", Safety.HINT)
             return Finding(event.span, message, hint, shared.trail(event, event.span))
         return Finding(event.span, message, self._fix(event, site), shared.trail(event, event.span))
 
     def _fix(self, event: Move, site: Site) -> Fix:
-        title = f"Assign it to {shared.name(event.receiver)}"
+        title = f"Assign the copy to {shared.name(event.receiver)}"
         hint = Fix(title, Safety.HINT)
         receiver = event.receiver
         if not shared.is_path(receiver.node) or receiver.value.kind == "parameter" or event.only_step:

@@ -73,8 +73,10 @@ class Float64OnMps(Rule[Event]):
         return False
 
     def judge(self, event: Event, site: Site) -> Finding | None:
-        message = "this tensor is float64 on a device that may be MPS, which has none"
-        return Finding(event.span, message, Fix("Use float32, or keep it on the CPU", Safety.HINT), event.because)
+        message = "this tensor is float64, and its device may be MPS, which does not support float64"
+        return Finding(
+            event.span, message, Fix("Use float32, or keep the tensor on the CPU", Safety.HINT), event.because
+        )
 
 
 def _has_float64(node: ast.AST) -> bool:

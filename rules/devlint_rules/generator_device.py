@@ -84,7 +84,7 @@ class GeneratorDevice(Rule[GeneratorMeet]):
     meta = RuleMeta(
         code="DEV110",
         name="generator-device",
-        summary="a random draw and its generator, or a random state, are on different devices",
+        summary="a random operation and its generator, or a random state, are on different devices",
         since="0.1.0",
         level="certain / assume",
         severity=Severity.ERROR,
@@ -106,24 +106,24 @@ class GeneratorDevice(Rule[GeneratorMeet]):
         if event.generator is None:
             return (
                 f"{function} shuffles with a generator of the CPU, but draws on the default device, "
-                f"{describe(event.place)}: give it a `generator=` of that device"
+                f"{describe(event.place)}: pass a `generator=` of that device"
             )
         name, device = shared.name(event.generator), event.generator.value.device
         if event.how == "foreign":
-            return f"{name} is not a state of the generator that {function} sets: each device type has its own"
+            return f"{name} is not a state of the generator that {function} sets: each device type has its own states"
         if event.how == "state":
             takes = "states" if event.qualname.endswith("_all") else "a state"
             return f"{name} {shared.whereabouts(event.generator.value)}; {function} takes {takes} on the CPU only"
         may_be = "may be" if SOMEWHERE in device else "is"
         draws = "may draw on" if event.place == HOME else "draws on"
         return (
-            f"{name} {may_be} a generator of {describe(device - {SOMEWHERE})}, {function} {draws} {describe(event.place)}: "
-            "a generator must be of the device type that it draws on"
+            f"{name} {may_be} a generator of {describe(device - {SOMEWHERE})}, but {function} {draws} {describe(event.place)}: "
+            "torch requires the same device type"
         )
 
     def _fix(self, event: GeneratorMeet, site: Site) -> Fix:
         if event.how == "foreign":
-            return Fix("Save and restore the state of each device by its own functions", Safety.HINT)
+            return Fix("Save and restore the state of each device with the functions of that device", Safety.HINT)
         if event.generator is None:
             return self._shuffle(event, site)
         if event.how == "state":

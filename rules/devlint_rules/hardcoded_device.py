@@ -107,14 +107,14 @@ from devlint_rules._shared import parsed, span_of
 
 _ROLES = frozenset({"argument", "assigned", "map", "listed", "computed"})
 
-_CHOOSE = Fix("Choose the device that is there, and use the index where it is an accelerator", Safety.HINT)
+_CHOOSE = Fix("Choose an available device, and use the index only for an accelerator", Safety.HINT)
 
 
 #: Why a literal that names an accelerator binds nothing to it, by its role.
 _OTHER_ROLES = {
-    "fallback": "another device is chosen where it is not there",
-    "default": "it is a default, which a call may replace; DEV213, which is not on by default, reports those",
-    "autocast": "mixed precision for a type that is not there is switched off, with a warning",
+    "fallback": "the code chooses another device where this one is absent",
+    "default": "it is a default that a caller may replace; DEV213 reports defaults, and is off by default",
+    "autocast": "torch disables mixed precision for an absent device type, with a warning",
 }
 
 
@@ -155,10 +155,12 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         if _is_quiet(event, site):
             return None
         if event.role == "off":
-            fix = Fix("Choose the device that is there, or say that it is the CPU", Safety.HINT)
-            return Finding(event.span, "the choice of a device is switched off: it is always `cpu`", fix, event.because)
+            fix = Fix("Choose an available device, or write the CPU without a choice", Safety.HINT)
+            return Finding(
+                event.span, "the choice of a device is switched off: the device is always `cpu`", fix, event.because
+            )
         if event.role == "computed":
-            message = f"device is hardcoded to `{event.type}`, and nothing in the file asks for it"
+            message = f"device is hardcoded to `{event.type}`, and the file never checks for this device"
             return Finding(event.span, message, _CHOOSE, event.because)
         place = event.type if event.index is None else f"{event.type}:{event.index}"
         message = f"device is hardcoded to `{place}`"
@@ -169,9 +171,11 @@ class HardcodedDevice(Rule[DeviceLiteral]):
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
         if event.role == "listed":
-            return Fix("Ask for it first, and leave out what is not there", Safety.HINT)
+            return Fix("Check for the device first, and leave it out where it is absent", Safety.HINT)
         whole = _device_call(event, site)
-        if event.index is not None and (hint := placed("Take the cards from a setting", site, event.type)):
+        if event.index is not None and (
+            hint := placed("Read the device indices from an option or a configuration file", site, event.type)
+        ):
             return hint
         if isinstance(whole, cst.Call) and not all(_is_literal(a.value) for a in whole.args):
             return Fix(
@@ -183,12 +187,12 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         if (event.role == "assigned" and not held) or (event.run_device is None and _is_assigned(site, whole)):
             chosen = _chosen(event, whole, site)
             if chosen is None:
-                return Fix("Choose the device that is there", Safety.HINT)
+                return Fix("Choose an available device", Safety.HINT)
             safety = Safety.SAFE if is_safe(event.type, site.facts) else Safety.UNSAFE
-            return Fix("Choose the device that is there", safety, (Edit(whole, site.expression(chosen)),))
+            return Fix("Choose an available device", safety, (Edit(whole, site.expression(chosen)),))
         device = run_device(event.run_device, site, event)
         if device is None:
-            return Fix("Choose the device that is there", Safety.HINT, why=TOO_EARLY)
+            return Fix("Choose an available device", Safety.HINT, why=TOO_EARLY)
         text = device.text
         if event.argument == "type":
             is_new = bool(device.needs) and not device.is_text

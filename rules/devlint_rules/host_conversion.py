@@ -70,7 +70,7 @@ class HostConversion(Rule[Use | DeviceMismatch]):
     meta = RuleMeta(
         code="DEV109",
         name="host-conversion",
-        summary="a tensor that may be on an accelerator is given to a library of the host",
+        summary="a tensor that may be on an accelerator is passed to a library for CPU data",
         since="0.1.0",
         level="certain / assume",
         severity=Severity.ERROR,
@@ -103,12 +103,12 @@ class HostConversion(Rule[Use | DeviceMismatch]):
         detached = event.detached or ends_with_detach(event.operand.node)
         methods = ("cpu",) if detached else ("detach", "cpu")
         if event.consumer.startswith("torch."):
-            return Fix("Bring it to the CPU first: `.cpu()`", Safety.HINT)
+            return Fix("Copy the tensor to the CPU first: `.cpu()`", Safety.HINT)
         if event.consumer != "numpy" and not is_one_tensor(event):
             return Fix("Copy each tensor to the CPU", Safety.HINT)
         if event.also_arrays:
-            return Fix("Copy it to the CPU where the function is called", Safety.HINT)
-        title = f"Copy it to the CPU: `{'.'.join(f'{method}()' for method in methods)}`"
+            return Fix("Copy the tensor to the CPU where the function is called", Safety.HINT)
+        title = f"Copy the tensor to the CPU: `{'.'.join(f'{method}()' for method in methods)}`"
         return Fix(title, Safety.SAFE, (Edit(node, shared.chain(node, *methods)),))
 
 

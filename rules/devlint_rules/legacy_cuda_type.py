@@ -92,7 +92,7 @@ class LegacyCudaType(Rule[Event]):
     meta = RuleMeta(
         code="DEV203",
         name="legacy-cuda-type",
-        summary="tensor type of CUDA instead of a dtype and a device",
+        summary="CUDA tensor type instead of a dtype and a device",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -142,14 +142,14 @@ class LegacyCudaType(Rule[Event]):
             return None
         if not event.is_call and any(isinstance(node, cst.Tuple) for node in above[-3:-1]):
             return None  # types in a row are what `isinstance` asks for; the type itself exists on every build
-        message = f"`{spelled(event, site)}` only works where CUDA does"
+        message = f"`{spelled(event, site)}` only works with CUDA"
         return Finding(event.span, message, self._fix(event, around, site), event.because)
 
     def _fix(self, event: ApiCall, around: cst.Call | None, site: Site) -> Fix:
         if not event.is_call:
             if around is not None and isinstance(around.func, cst.Attribute) and around.func.attr.value == "type":
                 return _move(event.qualname, around, event.run_device, event, site)
-            return Fix("Keep a dtype and a device instead", Safety.HINT)
+            return Fix("Store a dtype and a device instead", Safety.HINT)
         device = run_device(event.run_device, site, event)
         if device is None:
             return Fix("Use `torch.tensor` or `torch.empty` with a dtype and a device", Safety.HINT)
@@ -196,7 +196,7 @@ def _filled(site: Site) -> tuple[cst.CSTNode, str | None]:
 def _test(event: TypeTest, site: Site) -> Finding | None:
     """`x.type() == "torch.cuda.HalfTensor"` as `x.dtype == torch.float16`."""
     dtype = dtype_of(event.type_name)
-    message = f"`.type()` is compared with `{event.type_name}`, which it is on CUDA alone"
+    message = f"`.type()` is compared with `{event.type_name}`, but it returns this type only on CUDA"
     if dtype is None or site.has_comment(site.node):
         return None
     subject = site.at(event.subject)

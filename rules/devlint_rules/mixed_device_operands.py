@@ -117,7 +117,7 @@ class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):
         )
         if off.span == other.span:
             message = (
-                f"{shared.name(off)} holds a tensor that {shared.whereabouts(off.value)} beside one that "
+                f"{shared.name(off)} holds a tensor that {shared.whereabouts(off.value)} and a tensor that "
                 f"{shared.whereabouts(other.value)}: {self._refusal(event)}"
             )
         forgotten = shared.forgotten_module(event)
@@ -135,23 +135,23 @@ class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):
         if not entry.value.device:
             there = describe(attribute.value.device)
             message = (
-                f"{shared.name(entry)} comes back on the card that saved it, and {shared.name(attribute)} is on {there}: "
+                f"{shared.name(entry)} comes back on the GPU that saved it, and {shared.name(attribute)} is on {there}: "
                 f"`{event.operation}` needs both on one device"
             )
             hint = Fix(f"Load the checkpoint to the CPU, or move {shared.name(entry)} to {there}", Safety.HINT)
             return Finding(event.span, message, hint, shared.trail(event, event.span))
         message = (
-            f"{shared.name(entry)} stays on the CPU and takes the place of {shared.name(attribute)}, which was put on "
+            f"{shared.name(entry)} stays on the CPU and replaces {shared.name(attribute)}, which was put on "
             f"{describe(attribute.value.device)}: `{event.operation}` needs its operands on one device"
         )
         fix: Fix | None = None
         node = site.at(entry.span)
         if not attribute.value.is_tensor:
             message = (
-                f"{shared.name(entry)} stays on the CPU and takes the place of {shared.name(attribute)}, copies of a model's "
+                f"{shared.name(entry)} stays on the CPU and replaces {shared.name(attribute)}, which holds copies of a model's "
                 f"parameters: `{event.operation}` needs its operands on one device"
             )
-            fix = Fix("Move its tensors to the device of the parameters", Safety.HINT)
+            fix = Fix(f"Move the tensors of {shared.name(entry)} to the device of the parameters", Safety.HINT)
         elif isinstance(node, cst.BaseExpression) and not site.has_comment(node):
             place = site.expression(f"{attribute.text}.device")
             title = f"Move {shared.name(entry)} to the device of {shared.name(attribute)}"
@@ -161,7 +161,7 @@ class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):
     def _refusal(self, event: Meet) -> str:
         """Why torch refuses it, said of the operation."""
         if event.how == "index":
-            return "what is written at an index must be on the device of the tensor, or be 0-dim"
+            return "a value that is written by an index must be on the device of the tensor, or be 0-dim"
         if event.how == "out":
             return f"the result of `{event.operation}` cannot be written to another device"
         return f"`{event.operation}` needs both on one device"

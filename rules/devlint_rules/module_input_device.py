@@ -104,7 +104,7 @@ class ModuleInputDevice(Rule[Meet | DeviceMismatch]):
         forgotten = shared.forgotten_module(event)
         if forgotten is not None:
             message = (
-                f"`{forgotten}` was never moved, so that {shared.name(off)} {shared.whereabouts(off.value)}; "
+                f"`{forgotten}` was never moved, so {shared.name(off)} {shared.whereabouts(off.value)}; "
                 f"{shared.name(other)} {shared.whereabouts(other.value)}: the call of {shared.callee(event)} needs both on one "
                 "device"
             )
@@ -123,7 +123,7 @@ class ModuleInputDevice(Rule[Meet | DeviceMismatch]):
         where = f"{shared.name(event.off)} with `.to({device})`" if device is not None else f"{shared.name(event.off)}"
         if event.off.value.moved:
             return Fix(f"Move {where} again before it is called, or save copies of its tensors", Safety.HINT)
-        return Fix(f"Move {where} once, before its optimizer is made", Safety.HINT)
+        return Fix(f"Move {where} once, before its optimizer is created", Safety.HINT)
 
 
 def moved(module: Value) -> str:

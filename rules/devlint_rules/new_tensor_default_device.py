@@ -144,34 +144,34 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
         assert handed is not None
         line = site.line(handed.factory.span)
         option = "" if handed.option is None else f" without a `{handed.option}`"
-        return f"`{handed.helper}(...)`{option} gives a CPU tensor (made by `{creation.function}` on {line})"
+        return f"`{handed.helper}(...)`{option} returns a CPU tensor (made by `{creation.function}` on {line})"
 
     def _consequence(self, event: Meet, site: Site) -> str:
         """What becomes of the new tensor, as the rest of the sentence."""
         other = f"{shared.name(event.other)}, which {shared.whereabouts(event.other.value)}"
         line = f"on {site.line(event.span)}"
         if event.how == "copy":
-            return f" and stays on the CPU; {other}, is written into it {line}"
+            return f" that stays on the CPU; {other}, is copied into it {line}"
         if event.how == "buffer":
-            return f" and takes the place of the buffer `self.{event.operation}` {line}, which moves with the module"
+            return f" that replaces the buffer `self.{event.operation}` {line}; a buffer moves with the module"
         if event.how == "kept":
-            return f" and stays where it is not replaced; {other}, is put beside it {line}"
+            return f" that stays where it is not replaced; {other}, is stored next to it {line}"
         if event.how == "paths":
-            return f" that is returned here; what other paths return {shared.whereabouts(event.other.value)}"
+            return f" that is returned here; other paths return a tensor that {shared.whereabouts(event.other.value)}"
         if event.how == "beside":
-            return f" that is returned {line}, beside {other}"
+            return f" that is returned {line}, together with {other}"
         if event.how == "collective":
             return (
                 f"; {shared.name(event.other)} {line} sends it through the process group, and NCCL takes no CPU tensor"
             )
         if event.how == "size":
-            return f" in the size of {other}, and leaves the function {line}"
+            return f" with the size of {other}; the CPU tensor leaves the function {line}"
         return f"; it meets {other}, in {shared.operation(event)} {line}"
 
     def _fix(self, event: Meet, site: Site) -> Fix:
         """Every call that has a part in the tensor gets its device; a hint where one of them cannot."""
         edits = []
-        title = "Create it on the device of " + shared.name(event.other)
+        title = "Create the tensor on the device of " + shared.name(event.other)
         if len(event.off.value.made) > PLACES:
             return Fix(f"{title}: pass `device=`", Safety.HINT)
         for creation in event.off.value.made:
@@ -182,7 +182,7 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
             if edit is None or device is None:
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
             edits.append(edit)
-            title = f"Create it on `{device}`" if _is_created(creation) else f"Move what it gives to `{device}`"
+            title = f"Create the tensor on `{device}`" if _is_created(creation) else f"Move the result to `{device}`"
         stays = event.how in ("copy", "size", "kept", "paths", "buffer", "beside") or _may_write_number(event)
         safety = Safety.UNSAFE if stays or event.other.value.is_unplaced else Safety.SAFE
         return Fix(title, safety, tuple(edits))

@@ -87,7 +87,7 @@ class OptimizerBeforeMove(Rule[OptimizerOrder]):
     meta = RuleMeta(
         code="DEV111",
         name="optimizer-before-move",
-        summary="a model is moved after its optimizer got state, which stays behind",
+        summary="a model is moved after its optimizer has created state",
         since="0.1.0",
         level="assume",
         severity=Severity.WARNING,
@@ -113,15 +113,15 @@ class OptimizerBeforeMove(Rule[OptimizerOrder]):
 
     def _consequence(self, event: OptimizerOrder, maker: str) -> str:
         if event.loaded:
-            return "the state that was loaded stays where the parameters were"
+            return "the state that was loaded stays on the old device"
         if event.stepped:
-            return "the state of its steps stays where the parameters were"
+            return "the state from its earlier steps stays on the old device"
         if event.state_at_once:
-            return f"the state that `{maker}` makes at once stays where the parameters were"
-        return "the move replaces the parameters"
+            return f"`{maker}` creates state in its constructor, and this state stays on the old device"
+        return "the move replaces the parameters, and the optimizer keeps the old ones"
 
     def _fix(self, event: OptimizerOrder, site: Site) -> Fix:
-        title = f"Move {shared.name(event.model)} before its optimizer is made"
+        title = f"Move {shared.name(event.model)} before its optimizer is created"
         statement = site.statement
         if not event.may_swap or not isinstance(statement, cst.BaseSmallStatement) or site.has_comment(statement):
             return Fix(title, Safety.HINT)

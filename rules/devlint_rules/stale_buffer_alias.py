@@ -60,7 +60,7 @@ class StaleBufferAlias(Rule[Meet]):
     meta = RuleMeta(
         code="DEV113",
         name="stale-buffer-alias",
-        summary="a second name of a buffer, taken before the module moved, is used after it",
+        summary="an alias of a buffer is used after the module has moved",
         since="0.1.0",
         level="assume",
         severity=Severity.ERROR,
@@ -81,5 +81,5 @@ class StaleBufferAlias(Rule[Meet]):
             f"{shared.name(event.other)}, which {shared.whereabouts(event.other.value)}, "
             f"in {shared.operation(event)} on {line}"
         )
-        fix = Fix(f"Read `{source}` where it is used, or take it after the move", Safety.HINT)
+        fix = Fix(f"Read `{source}` where it is used, or assign the alias after the move", Safety.HINT)
         return Finding(taken, message, fix, shared.trail(event, taken))

@@ -90,7 +90,7 @@ class TransferredParameter(Rule[Event]):
     meta = RuleMeta(
         code="DEV108",
         name="transferred-parameter",
-        summary="a new `nn.Parameter`, or a tensor to be trained, is moved, which gives a plain tensor",
+        summary="moving a new `nn.Parameter`, or a tensor to be trained, returns a plain tensor",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -123,15 +123,17 @@ class TransferredParameter(Rule[Event]):
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, NoLeaf):
             made, target = shared.short(event.receiver.text), describe(event.target.device)
-            message = f"`{made}` moved to {target} is no leaf: no gradient gathers in it, and no optimizer takes it"
+            message = (
+                f"`{made}` moved to {target} is no leaf tensor: it collects no gradient, and an optimizer refuses it"
+            )
             return Finding(event.span, message, _made_there(event, site), event.because)
         assert isinstance(event, Move) and event.target is not None
         if is_registered_by_hand(site.statement):
             return None
         made = shared.short(event.receiver.text)
         message = (
-            f"`{made}` moved to {describe(event.target.device)} is a plain tensor: no leaf, not registered, "
-            "and no optimizer takes it"
+            f"`{made}` moved to {describe(event.target.device)} is a plain tensor, not a parameter: "
+            "it is not registered, and an optimizer refuses it"
         )
         return Finding(event.span, message, self._fix(event, site), shared.trail(event, event.span))
 
@@ -152,7 +154,7 @@ class TransferredParameter(Rule[Event]):
                 return hint
             moved: cst.BaseExpression = with_keyword(data, "device", call.args[0].value)
             safety = Safety.SAFE if creation.function in _EXACT else Safety.UNSAFE
-            title = "Make the data on its device"
+            title = "Create the data on its device"
         else:
             moved = call.with_changes(func=call.func.with_changes(value=shared.parenthesized(data)), lpar=(), rpar=())
         built = made.with_changes(
@@ -164,7 +166,9 @@ class TransferredParameter(Rule[Event]):
 def _made_there(event: NoLeaf, site: Site) -> Fix:
     """`torch.zeros(3, requires_grad=True).to(device)` as `torch.zeros(3, device=device, requires_grad=True)`."""
     named = isinstance(event.receiver.node, ast.Name)
-    hint = Fix("Move it before it is to gather gradients" if named else "Make it on its device", Safety.HINT)
+    hint = Fix(
+        "Move the tensor before it requires gradients" if named else "Create the tensor on its device", Safety.HINT
+    )
     call = site.node
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or site.has_comment(call):
         return hint
@@ -180,7 +184,7 @@ def _made_there(event: NoLeaf, site: Site) -> Fix:
         return hint
     safety = Safety.SAFE if creation.function in _EXACT else Safety.UNSAFE
     built = with_keyword(made, "device", call.args[0].value).with_changes(lpar=call.lpar, rpar=call.rpar)
-    return Fix("Make it on its device", safety, (Edit(call, built),))
+    return Fix("Create the tensor on its device", safety, (Edit(call, built),))
 
 
 def is_registered_by_hand(statement: cst.CSTNode | None) -> bool:

@@ -110,10 +110,10 @@ class UnregisteredModule(Rule[Register]):
         container = "list" if event.container in (None, "comprehension") else event.container
         if event.container == "function":
             message = (
-                f"`self.{event.attribute}` wraps a module in a plain function, and registers none: "
+                f"`self.{event.attribute}` wraps a module in a plain function, so the module is not registered: "
                 f"`{event.class_name}` neither moves, trains nor saves it"
             )
-            fix = Fix("Keep the module itself as an attribute too", Safety.HINT)
+            fix = Fix("Also assign the module itself to an attribute", Safety.HINT)
             return Finding(event.span, message, fix, event.because)
         message = (
             f"the {event.what} in the plain {container} `self.{event.attribute}` are not registered: "
@@ -125,7 +125,7 @@ class UnregisteredModule(Rule[Register]):
         is_dict = event.container == "dict"
         kind = "Module" if event.what == "modules" else "Parameter"
         holder = site.spell(f"torch.nn.{kind}{'Dict' if is_dict else 'List'}")
-        title = f"Hold them in `{holder}`"
+        title = f"Hold the {event.what} in `{holder}`"
         value = site.at(event.value.span)
         if not isinstance(value, cst.BaseExpression) or site.has_comment(value):
             return Fix(title, Safety.HINT)

@@ -69,7 +69,7 @@ class UnregisteredTensor(Rule[Register]):
     meta = RuleMeta(
         code="DEV106",
         name="unregistered-tensor",
-        summary="a module's tensor attribute is neither parameter nor buffer and does not move with it",
+        summary="a module keeps a tensor in a plain attribute, which does not move with the module",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -87,16 +87,16 @@ class UnregisteredTensor(Rule[Register]):
         if event.container == "distribution":
             what = "a distribution of plain tensors"
         line = site.line(event.uses[0].span)
-        used = "returned by `forward`" if event.returned else "used with what does"
-        if event.handed_to is not None:
-            used = f"handed to `{event.handed_to}`"
-        message = (
-            f"`self.{event.attribute}` is {what}: it does not move with `{event.class_name}`, and is {used} on {line}"
+        used = (
+            f"it is returned by `forward` on {line}" if event.returned else f"{line} combines it with tensors that move"
         )
+        if event.handed_to is not None:
+            used = f"it is passed to `{event.handed_to}` on {line}"
+        message = f"`self.{event.attribute}` is {what}: it does not move with `{event.class_name}`, but {used}"
         if event.to_be_trained:
             message = (
-                f"`self.{event.attribute}` is to be trained and no parameter of `{event.class_name}`: "
-                f"it does not move with it, and is {used} on {line}"
+                f"`self.{event.attribute}` is to be trained, but it is no parameter of `{event.class_name}`: "
+                f"it does not move with the module, but {used}"
             )
         return Finding(event.span, message, self._fix(event, site), tuple(dict.fromkeys(event.uses + event.because)))
 
