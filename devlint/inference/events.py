@@ -215,7 +215,7 @@ def _clause(mismatch: Mismatch, other: Side, source: Source) -> str:
         step = mismatch.chain[0]
         likely = "probably gets" if mismatch.soft else "gets"
         return (
-            f"`{mismatch.chain[-1].name}` {likely} such values from the call on line {getattr(step.node, 'lineno', 0)}"
+            f"`{mismatch.chain[-1].name}` {likely} such values from line {getattr(step.node, 'lineno', 0)}"
         )
     fails = "probably fails" if mismatch.soft else "fails"
     if mismatch.evidence == "named" and (ACCELERATOR, True) not in mismatch.condition:

@@ -142,6 +142,11 @@ def whereabouts(value: Value) -> str:
     return f"may be on {describe(device)}"
 
 
+def which(value: Value) -> str:
+    """Where a value is, as a relative clause: `which is on `device` and may be on an accelerator`."""
+    return f"which {whereabouts(value).replace(', which may be an accelerator', ' and may be on an accelerator')}"
+
+
 def operation(meet: Meet) -> str:
     """The operation of a meeting, as it reads after "in"."""
     if meet.how == "index":

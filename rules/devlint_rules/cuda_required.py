@@ -37,8 +37,8 @@ when later code fails without CUDA and cannot be fixed.
 The rule does not report these cases:
 
 * The check stands in another function or in a test.
-* The name of the function or the file contains CUDA.
-* The check stands next to process groups or NCCL.
+* The name of the function or the file mentions CUDA, GPUs, tests, benchmarks or distributed training.
+* The file uses process groups or NCCL.
 * The file loads CUDA kernels.
 
 The rule also reports two less certain cases:

@@ -1,8 +1,12 @@
 """A tensor is moved and the result is dropped.
 
 ## What it flags
-The rule reports `x.to(d)`, `x.cuda()`, `x.cpu()` and similar calls when the code does not use the result. `x` is a
-tensor, a `PackedSequence`, or an object of a class in the file whose `to` returns a new object.
+The rule reports `x.to(d)`, `x.cuda()`, `x.cpu()` and similar calls when the code does not use the result. It reports
+them for three kinds of objects:
+
+* a tensor,
+* a `PackedSequence`,
+* an object whose class is defined in the file and has a `to` method that returns a new object.
 
 The rule also reports these cases:
 
@@ -51,7 +55,7 @@ The rule reports nothing in these cases:
 * The target is not known to be a device.
 * The tensor is new. `torch.zeros(1).cuda()` is a common way to initialize the device.
 * The move stands in a `try` that catches errors. It may test whether the move works.
-* `x.cpu()` stands in code that measures time, as its name says. The call waits for the device.
+* `x.cpu()` stands in a function or a file whose name says that it measures time. The call then waits for the device.
 * The move is the last expression of a notebook cell, and the notebook shows its result.
 """
 

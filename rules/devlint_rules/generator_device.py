@@ -8,7 +8,7 @@ The rule reports these cases:
 * A sampler, `random_split` or a `DataLoader` gets a generator of an accelerator.
 * A `DataLoader` has `shuffle=True` under `torch.set_default_device(...)`.
 * A random state is not on the CPU. For example, `torch.load(..., map_location=device)` moves it.
-* A random state is set on a generator of another device than the one it was read from.
+* A random state was read from a generator of one device, and is set on a generator of another device.
 
 ## Why it matters
 An operation with the wrong generator stops with "Expected a 'cuda' device type for generator but found 'cpu'". A random

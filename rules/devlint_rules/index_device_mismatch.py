@@ -4,8 +4,8 @@
 The rule reports two kinds of operations:
 
 * In `x[i]`, `x` is on the CPU, and the index or mask `i` is or may be on an accelerator.
-* The index of a function is on another device than the tensor. Such functions are `gather`, `scatter`, `index_select`,
-  `index_add`, `take`, `masked_select`, `masked_fill`, `embedding` and their relatives.
+* A function reads or writes a tensor by an index on another device. Such functions are `gather`, `scatter`,
+  `index_select`, `index_add`, `take`, `masked_select`, `masked_fill` and `embedding`.
 
 ## Why it matters
 `x[i]` stops with "indices should be either on cpu or on the same device as the indexed tensor (cpu)". The functions

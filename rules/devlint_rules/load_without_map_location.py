@@ -98,7 +98,9 @@ class LoadWithoutMapLocation(Rule[Load]):
             if event.map_location is None
             else Edit(site.at(event.map_location.span), value)
         )
-        message = f"`{site.code(call.func)}` puts the tensors on the device that saved them"
+        message = (
+            f"`{site.code(call.func)}` puts the tensors on the device that saved them, and raises where it is absent"
+        )
         fix = Fix(f"Pass `map_location={where}`", Safety.UNSAFE, (edit,), needs)
         return Finding(event.span, message, fix, event.because)
 

@@ -148,7 +148,7 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
 
     def _consequence(self, event: Meet, site: Site) -> str:
         """What becomes of the new tensor, as the rest of the sentence."""
-        other = f"{shared.name(event.other)}, which {shared.whereabouts(event.other.value)}"
+        other = f"{shared.name(event.other)}, {shared.which(event.other.value)}"
         line = f"on {site.line(event.span)}"
         if event.how == "copy":
             return f" that stays on the CPU; {other}, is copied into it {line}"
@@ -166,7 +166,7 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
             )
         if event.how == "size":
             return f" with the size of {other}; the CPU tensor leaves the function {line}"
-        return f"; it meets {other}, in {shared.operation(event)} {line}"
+        return f"; in {shared.operation(event)} {line} it meets {other}"
 
     def _fix(self, event: Meet, site: Site) -> Fix:
         """Every call that has a part in the tensor gets its device; a hint where one of them cannot."""

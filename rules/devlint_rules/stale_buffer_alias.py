@@ -77,9 +77,8 @@ class StaleBufferAlias(Rule[Meet]):
         source = shared.short(site.facts.source(taken))
         line = site.line(event.span)
         message = (
-            f"{shared.name(event.off)} keeps the tensor that `{source}` was before the module moved; it meets "
-            f"{shared.name(event.other)}, which {shared.whereabouts(event.other.value)}, "
-            f"in {shared.operation(event)} on {line}"
+            f"{shared.name(event.off)} keeps the tensor that `{source}` was before the module moved; "
+            f"in {shared.operation(event)} on {line} it meets {shared.name(event.other)}, {shared.which(event.other.value)}"
         )
         fix = Fix(f"Read `{source}` where it is used, or assign the alias after the move", Safety.HINT)
         return Finding(taken, message, fix, shared.trail(event, taken))

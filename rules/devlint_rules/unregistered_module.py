@@ -10,10 +10,10 @@ The rule also reports these cases:
 * The container is filled in a local variable or in another method, and is then assigned to the attribute.
 * The container is an argument of the constructor. Its annotation says that it holds modules
   (`parts: Sequence[Encoder]`), and methods call its items.
-* A plain function from `functools` holds the module: `partial(net)`, `lru_cache()(net)`. Methods call this function,
-  and `__init__` does not use the module elsewhere.
-* The class of the items is defined in a file that cannot be read. Its name is the name of a network (`WideResNet`,
-  `UpsamplingModule`), and methods call the items.
+* A function from `functools` wraps the module: `partial(net)`, `lru_cache()(net)`. Methods call the wrapper, and
+  `__init__` does not use the module in another way.
+* The class of the items is defined in a file that cannot be read. Its name looks like the name of a network
+  (`WideResNet`, `UpsamplingModule`), and methods call the items.
 
 ## Why it matters
 A module does not register what a plain container holds:
