@@ -1,12 +1,12 @@
-"""Mixed precision is fixed to CUDA and ignores the device of the run.
+"""Mixed precision is fixed to CUDA and ignores the device that the program chose.
 
 ## What it flags
 The rule reports these cases:
 
 * A deprecated name is used: `autocast`, `GradScaler`, `custom_fwd` or `custom_bwd` of `torch.cuda.amp` or
   `torch.cpu.amp`. torch 2.4 deprecated them.
-* `torch.autocast("cuda")` is used where a variable holds the device of the run, or as the decorator of a method.
-* `torch.amp.GradScaler` is created for CUDA where a variable holds the device of the run.
+* `torch.autocast("cuda")` is used where a variable holds the device of the program, or as the decorator of a method.
+* `torch.amp.GradScaler` is created for CUDA where a variable holds the device of the program.
 * The device type or the `enabled` argument of an autocast depends on `torch.cuda.is_available()`. This function does
   not say where the tensors are.
 
@@ -33,8 +33,8 @@ Use instead:
 The fix is safe when the new name keeps `"cuda"`. It does the same as the old name, and its arguments are passed by
 keyword.
 
-The fix is unsafe when the device type follows the device of the run. The rule offers this fix when a variable in scope
-holds this device. A gradient scaler is then enabled only on CUDA, as before.
+The fix is unsafe when the device type follows the device of the program. The rule offers this fix when a variable in
+scope holds this device. A gradient scaler is then enabled only on CUDA, as before.
 
 The fix uses no name that the lowest supported torch lacks.
 

@@ -1,4 +1,4 @@
-"""`.cuda()` moves a tensor or a module to CUDA and ignores the device of the run.
+"""`.cuda()` moves a tensor or a module to CUDA and ignores the device that the program chose.
 
 ## What it flags
 The rule reports `x.cuda()`, `model.cuda(1)` and `x.cuda(non_blocking=True)`. It also reports the methods for other

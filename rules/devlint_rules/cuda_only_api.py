@@ -25,8 +25,8 @@ Use instead:
 ## Fix safety
 The fix is unsafe: on a machine with another accelerator, the code starts to use that accelerator.
 
-* If a call raises an error on a machine without an accelerator, the fix replaces it only under a guard, or adds a
-  guard. A guard is a condition that holds only where an accelerator is present.
+* Some calls raise an error on a machine without an accelerator. The fix replaces such a call only under a guard, or
+  adds a guard. A guard is a condition that holds only where an accelerator is present.
 * The fix removes `torch.cuda.manual_seed(s)` after `torch.manual_seed(s)`. The call of `torch.manual_seed` already
   seeds every device.
 * The fix replaces `torch.cuda.is_available()` only when the code under it no longer uses CUDA.

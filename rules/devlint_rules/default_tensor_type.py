@@ -24,8 +24,8 @@ Use instead:
 The fix is unsafe. `set_default_device` also affects calls that create integer tensors. A `DataLoader` that shuffles
 then needs a generator of this device.
 
-A CUDA type becomes the device of the run. If no variable in scope holds this device, the fix adds one. Under a guard
-for CUDA the device stays `"cuda"`. A guard is a condition that holds only where CUDA is present.
+A CUDA type becomes the device that the program chose. If no variable in scope holds this device, the fix adds one.
+Under a guard for CUDA the device stays `"cuda"`. A guard is a condition that holds only where CUDA is present.
 
 The rule makes a suggestion without an edit when the type is not written as a literal.
 

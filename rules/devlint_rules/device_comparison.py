@@ -57,13 +57,15 @@ The fix is unsafe in these cases:
 * A move becomes `y = y.to(x.device)`. With several GPUs, `y` then moves to the GPU of `x`, not to the current GPU.
 
 ## Known limits
-The rule does not report comparisons of `.type`, comparisons of two strings (`args.device == "cuda"`), or comparisons of
-two devices without an index.
+The rule does not report these comparisons:
 
-The rule reports nothing when the device may be a string. This includes arguments with any annotation, options, and
-attributes that are set in another file.
+* The code compares `.type`.
+* The code compares two strings: `args.device == "cuda"`.
+* The code compares two devices without an index.
+* The device may be a string. This includes all arguments, options, and attributes that are set in another file.
 
-`x.is_cuda` is recognized as a test for the device of the run only when its branch contains nothing but a move.
+The rule recognizes `if x.is_cuda` as a test for the device of the program only when the branch contains nothing but a
+move.
 """
 
 from __future__ import annotations

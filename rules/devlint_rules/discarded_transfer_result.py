@@ -11,8 +11,8 @@ them for three kinds of objects:
 The rule also reports these cases:
 
 * A list of moved copies is dropped: `[x.to(d) for x in tensors]`.
-* A function returns a moved copy of a batch, and the copy is dropped: `send_to_device(batch, d)`,
-  `tree_map(to_device, batch)`, or a function of the file.
+* A function returns a moved copy of a batch, and the copy is dropped. Examples are `send_to_device(batch, d)`,
+  `tree_map(to_device, batch)`, and functions of the file.
 * A loop variable gets the moved copy and is not read again: `for x in (inputs, labels): x = x.to(d)`.
 * The result of `x.pin_memory()` is dropped.
 
@@ -47,8 +47,8 @@ The rule makes a suggestion without an edit in these cases:
 * The name belongs to an outer scope. An assignment would make it a local name.
 
 ## Known limits
-The rule needs evidence that the object is a tensor: how it was created, an operation on it, or a slice in several
-dimensions. Modules, graphs and many batches move in place, so they are not reported.
+The rule needs evidence that the object is a tensor. Evidence is how the object was created, an operation on it, or a
+slice in several dimensions. Modules, graphs and many batches move in place, so they are not reported.
 
 The rule reports nothing in these cases:
 

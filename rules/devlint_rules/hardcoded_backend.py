@@ -29,7 +29,7 @@ Use instead:
 
 ## Fix safety
 The fix is unsafe: the program runs on machines where it stopped before. If a variable in scope holds the device of the
-run, the fix uses the backend of this device. This needs torch 2.6.
+program, the fix uses the backend of this device. This needs torch 2.6.
 
 ## Known limits
 The rule does not report these cases:

@@ -12,9 +12,9 @@ The rule reports a literal device that names an accelerator:
 * The real choice is disabled: `is_available() and False`, or `device = "cpu"` next to the choice in a comment.
 
 ## Why it matters
-The line raises an error on a machine without that accelerator, such as a laptop, a CI runner, or a machine with another
-vendor's GPU. An index also fails where fewer GPUs are present. It also ignores the GPU that the user chose for the
-program.
+The line raises an error on a machine without that accelerator. Examples are a laptop, a CI runner, and a machine with
+another vendor's GPU. An index also fails where fewer GPUs are present. It also ignores the GPU that the user chose for
+the program.
 
 ## Example
     import torch
@@ -37,14 +37,13 @@ chooses the device once, as the file already does if it can.
 
 The fix is safe when all of these are true:
 
-* Every use of the accelerator is a device argument of a torch function, a name that no condition reads, or the move of
-  an object that is proved to be a tensor or a module.
+* The accelerator is used only in device arguments of torch functions, in names that no condition reads, and in moves.
+  Every moved object is proved to be a tensor or a module.
 * The literal has no index, or its index is 0.
 * No call changes the current GPU.
 * No `try` surrounds the use.
 
-The fix is also safe when a variable in scope is proved to hold this accelerator wherever it exists, and the literal has
-no index.
+The fix is also safe when the literal has no index and a variable in scope is proved to hold the same accelerator.
 
 Otherwise the fix is unsafe. For example, `args.device` may default to the CPU. The work then moves to the CPU with the
 rest of the program.
@@ -64,7 +63,7 @@ The rule does not report these cases:
 * The literal is an argument of a function in `torch.cuda`.
 * The file loads CUDA kernels.
 * The literal is `"cpu"`. Most of these literals are intended, for results, checkpoints or data. DEV101 reports such a
-  tensor when it is combined with a tensor on the device of the run.
+  tensor when it is combined with a tensor on the device that the program chose.
 * The device is built from text, as in `f"cuda:{rank}"`, and the file checks for CUDA, starts processes or mentions the
   CPU.
 

@@ -50,8 +50,8 @@ The rule reports nothing in these cases:
   element, `labels[x[i : i + 1]]`.
 * NumPy keeps the tensor as an object. Examples are an array of objects and `np.nonzero(x)`.
 
-An argument of a plain function counts only when the file handles devices. If the file calls the function, one of the
-calls must also pass a moved tensor or the output of a model.
+An argument of a plain function counts only when the file handles devices. If the file calls the function, a call must
+also pass a moved tensor or the output of a model.
 """
 
 from __future__ import annotations

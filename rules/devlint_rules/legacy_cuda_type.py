@@ -11,7 +11,7 @@ The rule reports these cases:
 
 ## Why it matters
 In a torch build without CUDA the constructor raises `TypeError`. With CUDA it creates the tensor on the current GPU and
-ignores the device of the run. Without data it returns uninitialized memory, and a single number is a size.
+ignores the device that the program chose. Without data it returns uninitialized memory, and a single number is a size.
 
 ## Example
     import torch
@@ -29,8 +29,8 @@ Use instead:
         return torch.tensor([0.1, 0.9], dtype=torch.float32, device=device)
 
 ## Fix safety
-The fix is unsafe, because the tensor moves to the device of the run. If no variable in scope holds this device, the fix
-adds one.
+The fix is unsafe, because the tensor moves to the device that the program chose. If no variable in scope holds this
+device, the fix adds one.
 
 * A list or an array becomes an argument of `torch.tensor`.
 * Numbers become the sizes of `torch.empty`. If the code fills the tensor at once, the fix uses `torch.zeros` or

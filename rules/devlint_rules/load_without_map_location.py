@@ -24,8 +24,8 @@ The fix is unsafe, because later code may rely on the device of the tensors.
 
 * If the code chooses a device and it is in scope, the fix passes this device.
 * Otherwise the fix passes `"cpu"`. `load_state_dict` then copies each tensor to the device of its parameter.
-* If the code uses a whole module where it was loaded, and the file uses an accelerator, the fix passes the device of
-  the run.
+* The checkpoint may hold a whole module that the code uses directly, in a file that uses an accelerator. Then the fix
+  passes an available device.
 
 ## Known limits
 The rule does not report these cases:

@@ -2,8 +2,8 @@
 
 ## What it flags
 A factory call is a call that creates a tensor, such as `torch.zeros` or `torch.arange`. Without a device it creates a
-CPU tensor. The rule reports the factory call when an operation combines this tensor with an argument, a parameter, a
-buffer or a gradient. A view of the new tensor counts as well, and so does a result computed from it.
+CPU tensor. The rule reports the call when an operation combines this tensor with an argument, a parameter, a buffer or
+a gradient. A view of the new tensor counts as well, and so does a result computed from it.
 
 The rule also reports these cases:
 

@@ -45,8 +45,7 @@ If the move copies the tensor, the program lost the parameter before.
 If a factory call creates the data, the fix adds `device=` to the call. This fix is unsafe when the values depend on the
 device, as random numbers do. The same applies to tensors that are to be trained.
 
-The rule makes a suggestion without an edit when the move has further arguments, or when the edit would remove a
-comment.
+If the move has further arguments, or the edit would remove a comment, the rule makes a suggestion without an edit.
 
 ## Known limits
 The rule reports nothing in these cases:
