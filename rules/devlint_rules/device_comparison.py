@@ -415,7 +415,8 @@ def _follow(event: Followed, site: Site) -> Finding:
         cst.Assign([cst.AssignTarget(site.expression(target))], site.expression(f"{target}.to({device})"))  # type: ignore[arg-type]
         for target in event.targets
     )
-    fix = Fix(f"Move to `{device}`", Safety.UNSAFE, (ReplaceBlock(event.span, statements),))
+    moved_names = ", ".join(f"`{target}`" for target in event.targets)
+    fix = Fix(f"Move {moved_names} to `{device}`", Safety.UNSAFE, (ReplaceBlock(event.span, statements),))
     return Finding(event.span, message, fix, event.because)
 
 
