@@ -104,7 +104,7 @@ class Explained:
             rows.append("* `functions` lists functions of the project that move a value to a device.")
         if self.meta.fix in ("always", "sometimes") and code not in _OWN:
             rows.append(
-                "* `torch-version` sets the lowest torch that you support. A fix uses only names of this version."
+                "* `torch-version` sets the lowest torch that you support. Fixes use only functions that this version has."
             )
             rows.append(
                 "* `extend-safe-fixes`, `extend-unsafe-fixes` and `unfixable` change how its fixes are applied."

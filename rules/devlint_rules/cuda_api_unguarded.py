@@ -3,9 +3,9 @@
 ## What it flags
 The rule reports calls that fail on a machine without the accelerator, or in a torch build without it:
 
-* A function of `torch.cuda`, `torch.mps`, `torch.xpu` or `torch.mtia` is called that raises an error. Examples are
-  `synchronize`, `set_device`, `current_device`, `Event` and `get_rng_state`.
-* A function of a module is called that only a vendor's plug-in provides, such as `torch.npu`.
+* The code calls a function of `torch.cuda`, `torch.mps`, `torch.xpu` or `torch.mtia`, and this function raises an
+  error. Examples are `synchronize`, `set_device`, `current_device`, `Event` and `get_rng_state`.
+* The code calls a function of a module that only a vendor's plug-in provides, such as `torch.npu`.
 * `torch.cuda.device_count()` is a divisor, a factor of a batch size, or the size of an expanded or repeated tensor.
   Without CUDA the count is 0. In programs with several processes, the rule reports this only after a check for CUDA in
   the function.

@@ -6,7 +6,8 @@ The rule reports a literal device that names an accelerator:
 * A string, an index or a `torch.device` selects the device: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`,
   `device=0`, `.to(0)`.
 * `map_location` names an accelerator.
-* `parametrize("device", [...])` or a function named `device` gives an accelerator, and the file has no check for one.
+* `parametrize("device", [...])` or a function named `device` provides an accelerator, and the file has no check for
+  one.
 * `f"cuda:{args.gpu}"` or `torch.device("cuda", i)` selects a GPU, and the file has no check for CUDA.
 * The last branch of a choice is an accelerator: `"mps" if torch.backends.mps.is_available() else "cuda"`.
 * The real choice is disabled: `is_available() and False`, or `device = "cpu"` next to the choice in a comment.
@@ -33,7 +34,7 @@ Use instead:
 
 ## Fix safety
 The rule treats all literals for one accelerator in a file as one decision. A report shows one finding for them. The fix
-chooses the device once, as the file already does if it can.
+chooses the device once, in the form that the file already uses.
 
 The fix is safe when all of these are true:
 

@@ -45,7 +45,7 @@ The rule reports nothing in these cases:
 * The device of the tensor is unknown.
 * The code calls `numpy(force=True)`.
 * The call stands in a `try` that catches `TypeError` by name.
-* The code runs on the CPU by its role: data sets, samplers, collate functions.
+* The code belongs to a data set, a sampler or a collate function. They run on the CPU.
 * NumPy reads the tensor as a number. Examples are one element of an array, `losses[i] = loss`, and an index with one
   element, `labels[x[i : i + 1]]`.
 * NumPy keeps the tensor as an object. Examples are an array of objects and `np.nonzero(x)`.

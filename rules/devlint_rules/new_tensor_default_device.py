@@ -16,8 +16,9 @@ The rule also reports these cases:
 * The new tensor is sent through the default process group, and NCCL accepts no CPU tensor. The rule reports nothing
   here if the file creates the group without a backend, or if other code chooses the backend.
 
-The finding stands where the tensor is created. A helper function may create it, with no `device` argument and no tensor
-argument that may be on an accelerator. Then the finding stands at the call of the helper.
+The finding points to the call that creates the tensor. This call may stand in a helper function. The helper has no
+`device` argument, and none of its tensor arguments may be on an accelerator. Then the finding points to the call of the
+helper.
 
 The other operand counts as a tensor in these cases:
 
