@@ -44,8 +44,8 @@ The rule reports nothing when one of the devices is unknown.
 
 Other rules report these cases:
 
-* DEV102 reports an index or a tensor that is created without a device. DEV104 still reports it when it is a table that
-  is kept as an attribute.
+* DEV102 reports an index or a tensor that is created without a device. If this tensor is a table that is kept as an
+  attribute, DEV104 reports it instead.
 * DEV103 reports the input of an `nn.Embedding`.
 """
 

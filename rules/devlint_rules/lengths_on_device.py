@@ -38,9 +38,9 @@ The rule reports nothing in these cases:
 
 * The lengths are not known to be a tensor. `pack_padded_sequence` also accepts a list.
 * The code belongs to a collate function or to similar code that runs on the CPU.
-* The lengths are an argument that is named so. The caller knows where they must be. The rule still reports the call
-  when the function combines the lengths with the data and torch would refuse two devices. An example is `x * mask` with
-  `mask = lengths > 0`. A CPU index is accepted by torch, so an index does not count.
+* The lengths are an argument whose name says that it holds lengths. Its caller knows where they must be. The rule still
+  reports the call when the function combines the lengths with the data and torch would refuse two devices. An example
+  is `x * mask` with `mask = lengths > 0`. A CPU index is accepted by torch, so an index does not count.
 """
 
 from __future__ import annotations

@@ -45,12 +45,12 @@ the moved model.
 The rule makes a suggestion without an edit in these cases:
 
 * The two statements stand in different blocks.
-* The move uses a name that gets its value between the two statements.
+* The move uses a variable that gets its value between the two statements.
 
 ## Known limits
 The rule follows the model and the optimizer within one function. It also follows them into functions of the file that
 load the optimizer's state or move the model. A helper may be defined in another file. Its result counts as an optimizer
-when the helper and the result are both named so.
+when the names of the helper and of the result say so.
 
 The rule reports nothing in these cases:
 
