@@ -158,7 +158,7 @@ def _meet(
         return  # two cards of one type: only the type is compared
     because = (
         *generator.value.because[:1],
-        Origin(machine.span(node), f"the draw happens on {describe(place)} here"),
+        Origin(machine.span(node), f"the random numbers are drawn on {describe(place)} here"),
         *(drawn.value.because[:1] if drawn is not None else ()),
     )
     machine.emit(
