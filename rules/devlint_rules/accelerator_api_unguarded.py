@@ -6,7 +6,7 @@ The rule reports functions of `torch.accelerator` that raise an error on a machi
 
 ## Why it matters
 `torch.cuda.empty_cache()` does nothing on a machine without a GPU. Its counterpart in `torch.accelerator` raises
-`RuntimeError`. Code that ran on the CPU stops after a simple replacement of the name.
+`RuntimeError`. If only the name is replaced, code that ran on the CPU stops.
 
 ## Example
     import torch
@@ -36,7 +36,8 @@ The rule does not report these cases:
 * The call stands in a `try` that catches errors.
 * The function works on every machine: `is_available`, `device_count`, `current_accelerator`.
 
-The rule does not recognize a function that is called only under a guard, unless its name names the accelerator.
+The rule does not recognize a function that is called only under a guard, unless the name of the function mentions the
+accelerator.
 """
 
 from __future__ import annotations

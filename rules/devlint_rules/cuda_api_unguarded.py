@@ -45,12 +45,13 @@ The rule does not report these cases:
 * A guard surrounds the call. A guard is a condition that holds only where the accelerator is present:
   `if torch.cuda.is_available()`, `if device.type == "cuda"`, `if use_cuda`.
 * The call stands in a `try` that catches errors.
-* The name of the function, the class or the file names the accelerator.
+* The name of the function, the class or the file mentions the accelerator.
 * The file loads CUDA kernels or captures CUDA graphs.
 * The call is `torch.cuda.set_device`, and the file names NCCL.
 * The call does nothing without the accelerator: `empty_cache`, `manual_seed_all`, `memory_allocated`.
 
-The rule does not recognize a function that is called only under a guard, unless its name names the accelerator.
+The rule does not recognize a function that is called only under a guard, unless the name of the function mentions the
+accelerator.
 """
 
 from __future__ import annotations

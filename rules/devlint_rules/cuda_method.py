@@ -42,7 +42,7 @@ The rule does not report these cases:
 
 * A guard surrounds the call. A guard is a condition that holds only where the accelerator is present. A condition that
   names the accelerator also counts: `if args.gpu is not None`.
-* The name of the function names the accelerator: `cuda`, `to_cuda`. A call in a test function is still reported when
+* The name of the function mentions the accelerator: `cuda`, `to_cuda`. A call in a test function is still reported when
   the file has other tests, because the test also runs without CUDA.
 * The file loads CUDA kernels.
 

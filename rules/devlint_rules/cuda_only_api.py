@@ -46,8 +46,8 @@ The rule does not report these cases:
 
 DEV205 reports a call that raises an error because no guard surrounds it. DEV211 reports the choice of a device.
 
-The code may store the result of `torch.cuda.is_available()` in a variable or in a class. The rule does not follow it to
-the code that uses it.
+The code may store the result of `torch.cuda.is_available()` in a variable or in a class. The rule does not follow this
+result to the code that uses it.
 """
 
 from __future__ import annotations

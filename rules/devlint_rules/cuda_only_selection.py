@@ -19,8 +19,8 @@ Use instead:
     device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
 
 ## Fix safety
-The fix is unsafe. On a machine with another accelerator, the program starts to use it. The accelerator may lack an
-operation or a dtype.
+The fix is unsafe. On a machine with another accelerator, the program starts to use this accelerator. The accelerator
+may lack an operation or a dtype.
 
 A choice between strings remains a choice between strings. The fix needs torch 2.7. For older versions, the rule makes a
 suggestion without an edit.

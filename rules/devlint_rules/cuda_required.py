@@ -1,4 +1,4 @@
-"""The program stops when CUDA is absent, although it runs on other devices as well.
+"""The program stops when CUDA is absent, although it could run on other devices.
 
 ## What it flags
 The rule reports a check for CUDA at the start of a program:
@@ -44,7 +44,7 @@ The rule does not report these cases:
 The rule also reports two less certain cases:
 
 * The code checks `torch.cuda.device_count()` instead.
-* The check stands in another file than the moves, and this file uses CUDA for nothing else.
+* The check stands in one file and the moves in another file. The file with the check uses CUDA for nothing else.
 """
 
 from __future__ import annotations
