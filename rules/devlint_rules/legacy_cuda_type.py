@@ -92,7 +92,7 @@ class LegacyCudaType(Rule[Event]):
     meta = RuleMeta(
         code="DEV203",
         name="legacy-cuda-type",
-        summary="CUDA tensor type instead of a dtype and a device",
+        summary="tensor type of `torch.cuda` instead of a dtype and a device",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
