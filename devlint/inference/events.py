@@ -214,9 +214,7 @@ def _clause(mismatch: Mismatch, other: Side, source: Source) -> str:
     if mismatch.evidence == "called":
         step = mismatch.chain[0]
         likely = "probably gets" if mismatch.soft else "gets"
-        return (
-            f"`{mismatch.chain[-1].name}` {likely} such values from line {getattr(step.node, 'lineno', 0)}"
-        )
+        return f"`{mismatch.chain[-1].name}` {likely} such values from line {getattr(step.node, 'lineno', 0)}"
     fails = "probably fails" if mismatch.soft else "fails"
     if mismatch.evidence == "named" and (ACCELERATOR, True) not in mismatch.condition:
         return f"it {fails} here"
