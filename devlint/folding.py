@@ -164,17 +164,17 @@ def _range(noun: str, numbers: Sequence[int]) -> str:
 
 
 def _following(after: Sequence[Diagnostic]) -> str:
-    """`; a machine without it never reaches DEV205 in line 20`."""
+    """`; without this device the program stops here, before line 20 (DEV205)`."""
     if not after:
         return ""
     places: dict[str, list[Diagnostic]] = {}
     for each in after:
         places.setdefault(each.code, []).append(each)
-    listed = ", ".join(
-        f"{code} in {_range('cell' if found[0].cell is not None else 'line', _rows(found))}"
+    listed = " and ".join(
+        f"{_range('cell' if found[0].cell is not None else 'line', _rows(found))} ({code})"
         for code, found in sorted(places.items())
     )
-    return f"; a machine without it never reaches {listed}"
+    return f"; without this device the program stops here, before {listed}"
 
 
 def _rows(found: Sequence[Diagnostic]) -> list[int]:
@@ -198,7 +198,7 @@ def _joined(leader: Diagnostic, same: Sequence[Diagnostic], after: Sequence[Diag
         edits += other.edits
         shared += [edit for edit in other.shared if edit not in shared]
         titles.add(other.title)
-    title = fix.title if len(titles) == 1 else "Choose the device once, and use it in all of them"
+    title = fix.title if len(titles) == 1 else "Choose the device once, and use it in all these places"
     return replace(fix, title=title, edits=tuple(sorted(edits)), shared=tuple(sorted(shared)))
 
 

@@ -202,4 +202,4 @@ def test_a_severity_that_is_given_holds_for_what_is_assumed_too() -> None:
 
 def test_the_last_lines_count_what_is_assumed() -> None:
     Path("a.py").write_text(ASSUMED)
-    assert "It rests on what an argument or a module may be on" in run("--select", "DEV102")[1]
+    assert "It assumes that an argument or a module may be on an accelerator" in run("--select", "DEV102")[1]

@@ -65,7 +65,7 @@ CASES = {
         def test_move():
             make().cuda()
         """,
-        "6:5: DEV202 left alone: a test or mark before it, or before all that call it, asks for cuda",
+        "6:5: DEV202 left alone: a check for cuda stands before this code, or before every call of it",
     ),
     "a file whose tests are marked": (
         """
@@ -114,13 +114,13 @@ CASES = {
         def f(x):
             torch.cuda.empty_cache()
         """,
-        "3:5: DEV205 left alone: it raises nothing where CUDA is not there",
+        "3:5: DEV205 left alone: it raises no error without CUDA",
     ),
     "a seed": (
         """
         torch.cuda.manual_seed_all(0)
         """,
-        "2:1: DEV205 left alone: it raises nothing where CUDA is not there",
+        "2:1: DEV205 left alone: it raises no error without CUDA",
     ),
     "a call whose error is caught": (
         """
@@ -129,13 +129,13 @@ CASES = {
         except Exception:
             pass
         """,
-        "3:5: DEV205 left alone: what it raises without CUDA is caught around it",
+        "3:5: DEV205 left alone: a `try` around it catches the error that it raises without CUDA",
     ),
     "one arm of a choice": (
         """
         x = torch.zeros(3, device="cuda" if torch.cuda.is_available() else "cpu")
         """,
-        "2:27: DEV201 left alone: another device is chosen where it is not there",
+        "2:27: DEV201 left alone: the code chooses another device where this one is absent",
     ),
     "a name that is bound under a condition": (
         """
@@ -164,7 +164,7 @@ CASES = {
         def load(path, device="cuda"):
             return torch.load(path, map_location=device)
         """,
-        "2:23: DEV201 left alone: it is a default, which a call may replace; DEV213, which is not on by default, reports those",
+        "2:23: DEV201 left alone: it is a default that a caller may replace; DEV213 reports defaults, and is off by default",
     ),
     "mixed precision": (
         """
@@ -172,7 +172,7 @@ CASES = {
             with torch.autocast("cuda", dtype=torch.bfloat16):
                 return model(x)
         """,
-        "3:25: DEV201 left alone: mixed precision for a type that is not there is switched off, with a warning",
+        "3:25: DEV201 left alone: torch disables mixed precision for an absent device type, with a warning",
     ),
     "a legacy type under a condition": (
         """
@@ -208,13 +208,15 @@ def test_a_rule_that_is_not_selected_gives_no_reasons(cli: Cli) -> None:
 
 def test_a_placement_on_several_cards_is_why_its_fix_is_a_hint(cli: Cli) -> None:
     write("a.py", HEAD + 'a = torch.zeros(3, device="cuda:0")\nb = torch.zeros(3, device="cuda:1")\n')
-    place = "only a hint: the file places work on several cards, as cuda:1 (line 3)"
+    place = (
+        "the rule only suggests a change: the file distributes work over several devices, for example cuda:1 (line 3)"
+    )
     assert f"a.py:2:27: DEV201 not fixed: {place}" in cli("-v", "a.py").err
 
 
 def test_a_call_whose_result_is_used_is_why_its_fix_is_a_hint(cli: Cli) -> None:
     write("a.py", HEAD + "def card():\n    return torch.cuda.current_device()\n")
-    why = "only a hint: what it gives is used, and nothing says what to use without the accelerator"
+    why = "the rule only suggests a change: the result is used, and the code provides no other value"
     assert f"a.py:3:12: DEV205 not fixed: {why}" in cli("-v", "a.py").err
 
 
@@ -227,7 +229,7 @@ def test_an_unsafe_fix_says_how_to_apply_it(cli: Cli) -> None:
 
 def test_a_fix_that_would_lose_a_comment_says_so(cli: Cli) -> None:
     write("a.py", HEAD + "def f(x):\n    torch.cuda.synchronize(  # all of it\n    )\n    return x\n")
-    assert "DEV205 not fixed: only a hint" in cli("-v", "a.py").err
+    assert "DEV205 not fixed: the rule only suggests a change" in cli("-v", "a.py").err
 
 
 def test_reports_for_machines_stay_as_they_are(cli: Cli) -> None:

@@ -93,16 +93,22 @@ class Explained:
         """The settings that change what the rule does, as a section in Markdown."""
         code = self.meta.code
         rows = [
-            f"* `ignore`, `per-file-ignores`, `severity`: leave it out, in some files, or weigh it otherwise: `{code}`."
+            f'* `ignore = ["{code}"]` turns the rule off.',
+            "* `per-file-ignores` turns the rule off in some files.",
+            "* `severity` changes the severity of its findings.",
         ]
         if self.meta.opt_in:
             rows = [f'* `extend-select = ["{code}"]` turns the rule on.', *rows]
         if "assume" in self.meta.level:
-            rows.append("* `assume-accelerator = false` leaves only findings that hold without that assumption.")
-            rows.append("* `functions` names functions of the project that move a value to a device.")
+            rows.append("* `assume-accelerator = false` drops the findings that assume an argument on an accelerator.")
+            rows.append("* `functions` lists functions of the project that move a value to a device.")
         if self.meta.fix in ("always", "sometimes") and code not in _OWN:
-            rows.append("* `torch-version`: no fix uses a name that the lowest torch you support does not have.")
-            rows.append("* `extend-safe-fixes`, `extend-unsafe-fixes`, `unfixable`: how far its fixes are trusted.")
+            rows.append(
+                "* `torch-version` sets the lowest torch that you support. Fixes use only functions that this version has."
+            )
+            rows.append(
+                "* `extend-safe-fixes`, `extend-unsafe-fixes` and `unfixable` change how its fixes are applied."
+            )
         if code == UNREADABLE_FILE.code:
             rows = [
                 f"* `ignore`, `per-file-ignores`: only `{code}` itself or its name turns it off, neither `select` nor `ALL`."

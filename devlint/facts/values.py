@@ -40,7 +40,7 @@ COMPUTED: Final = "computed from tensors here"
 #: The text of the origin of a tensor that a factory call without a device makes on the CPU.
 MADE_ON_CPU: Final = "created on the CPU here"
 #: How the origin of an operand begins that must be a tensor and that nothing places, see `devlint.facts.idioms.unplaced`.
-UNPLACED: Final = "nothing says where"
+UNPLACED: Final = "the code does not say where"
 #: Type name of what a loader yields that is an argument.
 BATCH: Final = "batch of an argument"
 #: Type name of what a module gives that was moved, and of its items: tensors, where a tensor fits. Not of its fields.

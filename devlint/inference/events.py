@@ -202,8 +202,8 @@ def where(at: Alternative) -> str:
     if tag == "names":
         return f"is on `{show_path(key)}`"
     if tag == "place" and not is_unread(at.atom):
-        return "may be on a GPU" if len(key) == 1 else f"is where `{show_path(key)}` is"
-    return "may be elsewhere"
+        return "may be on a GPU" if len(key) == 1 else f"is on the device of `{show_path(key)}`"
+    return "may be on another device"
 
 
 def _clause(mismatch: Mismatch, other: Side, source: Source) -> str:
@@ -221,10 +221,10 @@ def _clause(mismatch: Mismatch, other: Side, source: Source) -> str:
     if mismatch.evidence in ("named", "device"):
         return f"it {fails} wherever that device is a GPU"
     if mismatch.evidence == "intended":
-        return "this function handles devices, and misses this one"
+        return "this function handles devices, but not this tensor"
     if mismatch.evidence == "declared":
         return "it fails for callers on a GPU (`targets`)"
-    return "it fails if a caller passes a GPU tensor; no caller that was read does"
+    return "it fails if a caller passes a GPU tensor; no known caller does"
 
 
 def _because(mismatch: Mismatch, source: Source, path: str) -> tuple[Origin, ...]:
@@ -238,20 +238,20 @@ def _because(mismatch: Mismatch, source: Source, path: str) -> tuple[Origin, ...
         if step.file == path and hasattr(step.node, "lineno"):
             found.append(Origin(source.span(step.node), f"`{step.name}` is called here"))
     if mismatch.site.file == path:
-        found.append(Origin(source.span(mismatch.node), "both are needed on one device here"))
+        found.append(Origin(source.span(mismatch.node), "this operation needs both values on one device"))
     return tuple(dict.fromkeys(found))
 
 
 _ORIGINS: Final = {
-    "factory": "made on the CPU here",
-    "option": "made on the CPU here, as no device is given",
-    "host": "made of host data here",
-    "loader": "its batches are in host memory",
-    "module": "made on the CPU here",
-    "named": "made on that device here",
+    "factory": "created on the CPU here",
+    "option": "created on the CPU here, because no device is passed",
+    "host": "made from CPU data here",
+    "loader": "its batches are in CPU memory",
+    "module": "created on the CPU here",
+    "named": "created on that device here",
     "moved": "moved here",
     "loaded": "loaded here",
-    "argument": "given here",
+    "argument": "passed in here",
 }
 
 
@@ -274,7 +274,7 @@ def _literal(test: Test, outcome: bool) -> str:
     if subject is None:
         return ""
     if test[0] == "none":
-        return f"`{subject}` is {'None' if outcome else 'given'}"
+        return f"`{subject}` is {'' if outcome else 'not '}None"
     if test[0] == "equal":
         return f"`{subject}` is {'' if outcome else 'not '}{test[2]}"
     return f"`{subject}` is {'true' if outcome else 'false'}"

@@ -92,11 +92,11 @@ def _is_program(file: FileReport) -> bool:
 
 def _assumed(number: int, problems: int) -> str:
     """How many problems rest on an assumption, and whether others do not."""
-    what = "on what an argument or a module may be on (`assume-accelerator`)"
+    what = "that an argument or a module may be on an accelerator (`assume-accelerator`)"
     if number == problems:
-        return f"It rests {what}." if number == 1 else f"All of them rest {what}."
+        return f"It assumes {what}." if number == 1 else f"All of them assume {what}."
     others = "the other does" if problems - number == 1 else "the others do"
-    return f"{number} of them {'rests' if number == 1 else 'rest'} {what}; {others} not."
+    return f"{number} of them {'assumes' if number == 1 else 'assume'} {what}; {others} not."
 
 
 def _success(run: Run, fixed: int) -> str:

@@ -29,4 +29,8 @@ def _not_applied(report: FileReport, diagnostic: Diagnostic) -> str:
     if fix.safety is Safety.UNSAFE:
         doubt = f" ({fix.why})" if fix.why else ""
         return f"not fixed: the fix is unsafe{doubt}; `--unsafe-fixes` applies it"
-    return f"not fixed: only a hint: {fix.why}" if fix.why else "not fixed: only a hint, for a person to follow"
+    return (
+        f"not fixed: the rule only suggests a change: {fix.why}"
+        if fix.why
+        else "not fixed: the rule only suggests a change"
+    )

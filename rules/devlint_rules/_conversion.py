@@ -41,7 +41,7 @@ _AVAILABLE = {
     "mtia": "torch.mtia.is_available",
 }
 #: Why there is no more than a hint where a device is not chosen with the imports.
-TOO_EARLY = "torch cannot tell what is there, or which cards are visible is set in a function"
+TOO_EARLY = "the available devices are not known here yet, or a function sets the visible devices"
 _USES = frozenset({"argument", "assigned", "map"})
 #: Kinds of values that `.to(device)` moves as `.cuda()` does.
 MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})

@@ -25,7 +25,7 @@ def _fact(event: DeviceMismatch, site: Site) -> str:
     if event.leaves:
         return f"`{event.factory_name}` makes a CPU tensor that leaves the function; {other} {event.other.where}"
     if event.code == "DEV102" and event.factory is not None:
-        needs = f"{_operation(event)} {line} needs it where {other} is, which {event.other.where}"
+        needs = f"{_operation(event)} {line} needs it on the device of {other}, which {event.other.where}"
         return f"`{event.factory_name}` makes a CPU tensor; {needs}"
     return f"{off} {event.off.where}, {other} {event.other.where}; {_operation(event)} needs both on one device"
 
@@ -46,7 +46,7 @@ def _fix(event: DeviceMismatch, site: Site) -> Fix | None:
     if event.code == "DEV109":
         return _bring_to_host(event, site)
     if event.remedy is None:
-        return Fix(f"Put both on one device: move {_quoted(event.off.text)}", Safety.HINT)
+        return Fix(f"Move {_quoted(event.off.text)} to the device of {_quoted(event.other.text)}", Safety.HINT)
     device = event.remedy.device
     if event.code == "DEV102" and event.factory is not None:
         return _create_there(event, site, device)
@@ -59,7 +59,7 @@ def _safety(event: DeviceMismatch) -> Safety:
 
 
 def _create_there(event: DeviceMismatch, site: Site, device: str) -> Fix:
-    hint = Fix(f"Create it on `{device}`: pass `device={device}`", Safety.HINT)
+    hint = Fix(f"Create the tensor on `{device}`: pass `device={device}`", Safety.HINT)
     assert event.factory is not None
     call = site.at(event.factory)
     if not isinstance(call, cst.Call) or site.has_comment(call) or any(each.star == "**" for each in call.args):
@@ -68,11 +68,13 @@ def _create_there(event: DeviceMismatch, site: Site, device: str) -> Fix:
         return hint
     if event.takes_device:
         return Fix(
-            f"Create it on `{device}`",
+            f"Create the tensor on `{device}`",
             _safety(event),
             (Edit(call, with_keyword(call, "device", site.expression(device))),),
         )
-    return Fix(f"Move it to `{device}`", _safety(event), (Edit(call, shared.moved(call, site.expression(device))),))
+    return Fix(
+        f"Move the tensor to `{device}`", _safety(event), (Edit(call, shared.moved(call, site.expression(device))),)
+    )
 
 
 def _names(device: str) -> set[str]:
@@ -114,5 +116,5 @@ def _bring_to_host(event: DeviceMismatch, site: Site) -> Fix | None:
         return None
     detached = isinstance(event.other.node, ast.Call) and getattr(event.other.node.func, "attr", "") == "detach"
     methods = ("cpu",) if detached else ("detach", "cpu")
-    title = f"Copy it to the CPU: `{'.'.join(f'{each}()' for each in methods)}`"
+    title = f"Copy the tensor to the CPU: `{'.'.join(f'{each}()' for each in methods)}`"
     return Fix(title, _safety(event), (Edit(node, shared.chain(node, *methods)),))

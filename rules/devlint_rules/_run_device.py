@@ -106,7 +106,7 @@ def has_other_tests(text: str) -> bool:
 
 def asked_around(type: str) -> LeftAlone:
     """A guard that stands elsewhere: an early return, a decorator, the callers' conditions."""
-    return LeftAlone(f"a test or mark before it, or before all that call it, asks for {type}")
+    return LeftAlone(f"a check for {type} stands before this code, or before every call of it")
 
 
 def under_condition(test: str) -> LeftAlone:
@@ -153,10 +153,12 @@ def placement_of(facts: Facts, type: str) -> LeftAlone | None:
     for event in facts.events:
         if isinstance(event, DeviceLiteral | CudaMethod) and event.type == type and event.index is not None:
             if first is not None and first.index != event.index:
-                return LeftAlone(f"the file places work on several cards, as {type}:{event.index}", event.span)
+                return LeftAlone(
+                    f"the file distributes work over several devices, for example {type}:{event.index}", event.span
+                )
             first = first or event
     at = _place_of(_COMPUTED_CARD, facts.text)
-    return None if at is None else LeftAlone("the file computes the cards that it uses", at)
+    return None if at is None else LeftAlone("the file computes the indices of its devices", at)
 
 
 def placed(title: str, site: Site, type: str) -> Fix | None:

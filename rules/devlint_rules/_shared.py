@@ -142,10 +142,15 @@ def whereabouts(value: Value) -> str:
     return f"may be on {describe(device)}"
 
 
+def which(value: Value) -> str:
+    """Where a value is, as a relative clause: `which is on `device` and may be on an accelerator`."""
+    return f"which {whereabouts(value).replace(', which may be an accelerator', ' and may be on an accelerator')}"
+
+
 def operation(meet: Meet) -> str:
     """The operation of a meeting, as it reads after "in"."""
     if meet.how == "index":
-        return "an index"
+        return "an index operation"
     if meet.how == "out":
         return f"`out=` of `{meet.operation}`"
     if meet.how == "module":
@@ -311,7 +316,7 @@ def _move_once(meet: Meet, site: Site) -> Fix | None:
     if not isinstance(value, cst.BaseExpression) or site.has_comment(value):
         return None
     edit = Edit(value, moved(value, site.expression(device)))
-    return Fix(f"Move `{path}` to `{device}` where it is bound", safety(meet), (edit,))
+    return Fix(f"Move `{path}` to `{device}` where it is assigned", safety(meet), (edit,))
 
 
 def _entries_off(meet: Meet, loop: ast.For, root: str, facts: Facts) -> list[str]:
@@ -479,7 +484,7 @@ def move_forgotten(path: str, meet: Meet, site: Site) -> Fix:
     """Move a module where it is made, and with it the tensors of the CPU that the call at hand gives it."""
     made = meet.scope[path].because[-1]
     device = device_of(meet.other, meet.scope, site.facts, made.span) if made.path is None else None
-    title = f"Move `{path}` with `.to({device or '...'})` where it is made, and what it is given"
+    title = f"Move `{path}` with `.to({device or '...'})` where it is created, and move its inputs"
     if device is None:
         return Fix(title, Safety.HINT)
     try:
@@ -505,10 +510,10 @@ def parted(meet: Meet, site: Site) -> Finding | None:
     assert meet.branch is not None
     both = f"{name(meet.off)} and {name(meet.other)}"
     message = (
-        f"only one is moved on this path: {both} are on different devices in {operation(meet)} "
-        f"on {site.line(meet.span)}"
+        f"{both} are on different devices in {operation(meet)} on {site.line(meet.span)}: "
+        "this path moves only one of them"
     )
-    fix = Fix(f"Move what {both} are made of under one condition", Safety.HINT)
+    fix = Fix(f"Move {both} under the same condition", Safety.HINT)
     return Finding(meet.branch, message, fix, trail(meet, meet.branch))
 
 

@@ -1,14 +1,12 @@
-"""A function of `torch.accelerator` that raises without an accelerator is called without asking for one.
+"""A function of `torch.accelerator` is called without a check that an accelerator is present.
 
 ## What it flags
-`torch.accelerator.synchronize`, `empty_cache`, `memory_allocated`, `current_stream`, `set_device_index` and
-the others that raise where there is no accelerator. Quiet under `if torch.accelerator.is_available()` and
-other guards for an accelerator, in a `try` that catches errors, and for `is_available`, `device_count` and
-`current_accelerator`, which answer on every machine.
+The rule reports functions of `torch.accelerator` that raise an error on a machine without an accelerator. Examples are
+`synchronize`, `empty_cache`, `memory_allocated`, `current_stream` and `set_device_index`.
 
 ## Why it matters
-`torch.cuda.empty_cache()` does nothing on a machine without a GPU, its counterpart in `torch.accelerator`
-raises `RuntimeError`: replacing the name alone turns code that worked on the CPU into code that does not.
+`torch.cuda.empty_cache()` does nothing on a machine without a GPU. Its counterpart in `torch.accelerator` raises
+`RuntimeError`. If only the name is replaced, code that ran on the CPU stops.
 
 ## Example
     import torch
@@ -27,10 +25,19 @@ Use instead:
             torch.accelerator.synchronize()
 
 ## Fix safety
-Unsafe: the call is skipped where it raised before. Only a hint where the result is used.
+The fix is unsafe: the program skips a call that raised an error before. If the result of the call is used, the rule
+makes a suggestion without an edit.
 
 ## Known limits
-A function that is only ever called under a guard is not recognised, unless its name says so.
+The rule does not report these cases:
+
+* A guard surrounds the call. A guard is a condition that holds only where an accelerator is present, such as
+  `if torch.accelerator.is_available()`.
+* The call stands in a `try` that catches errors.
+* The function works on every machine: `is_available`, `device_count`, `current_accelerator`.
+
+The rule does not recognize a function that is called only under a guard, unless the name of the function mentions the
+accelerator.
 """
 
 from __future__ import annotations
@@ -43,7 +50,7 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
     meta = RuleMeta(
         code="DEV212",
         name="accelerator-api-unguarded",
-        summary="`torch.accelerator` is used without asking for an accelerator",
+        summary="`torch.accelerator` is used without a check for an accelerator",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -60,13 +67,13 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
         return service_of(event, facts) if _raises_without(event) else None
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
-        message = f"`{spelled(event, site)}` raises without an accelerator, and nothing here asks for one"
+        message = f"`{spelled(event, site)}` raises without an accelerator, and the code does not check for one first"
         test = f"{site.spell(AVAILABLE['accelerator'])}()"
         edits = guarded_statement(event, site, test)
-        why = "" if event.discarded else "what it gives is used, and nothing says what to use without an accelerator"
-        fix = Fix("Ask for an accelerator first", Safety.HINT, why=why)
+        why = "" if event.discarded else "the result is used, and the code provides no other value"
+        fix = Fix("Check for an accelerator first", Safety.HINT, why=why)
         if edits is not None:
-            fix = Fix(f"Put it under `if {test}:`", Safety.UNSAFE, tuple(edits))
+            fix = Fix(f"Put the call under `if {test}:`", Safety.UNSAFE, tuple(edits))
         return Finding(event.span, message, fix, event.because)
 
 

@@ -1,15 +1,18 @@
-"""Mixed precision is tied to CUDA, whatever device the run has.
+"""Mixed precision is fixed to CUDA and ignores the device that the program chose.
 
 ## What it flags
-`torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` and those of `torch.cpu.amp`, which torch 2.4
-deprecates; `torch.autocast("cuda")` where the run's device is in scope, or as the decorator of a method;
-`torch.amp.GradScaler` for CUDA where the run's device is in scope; an autocast whose type or switch is
-`torch.cuda.is_available()`, which says nothing of where the tensors are. Quiet for the new names under a guard for
-CUDA, with `enabled=False` or an `enabled` that asks for the device, and in files that load kernels.
+The rule reports these cases:
+
+* A deprecated name is used: `autocast`, `GradScaler`, `custom_fwd` or `custom_bwd` of `torch.cuda.amp` or
+  `torch.cpu.amp`. torch 2.4 deprecated them.
+* `torch.autocast("cuda")` is used where a variable holds the device of the program, or as the decorator of a method.
+* `torch.amp.GradScaler` is created for CUDA where a variable holds the device of the program.
+* The device type or the `enabled` argument of an autocast depends on `torch.cuda.is_available()`. This function does
+  not say where the tensors are.
 
 ## Why it matters
-On another device an autocast for CUDA does nothing but warn, and the run loses its precision setting without
-an error. The names in `torch.cuda.amp` warn at every use.
+On another device, an autocast for CUDA only prints a warning. The run then uses full precision, and no error appears.
+The names in `torch.cuda.amp` print a warning at every use.
 
 ## Example
     import torch
@@ -27,13 +30,23 @@ Use instead:
             return model(batch)
 
 ## Fix safety
-Safe where the new name keeps `"cuda"`: it is what the old name does, with its arguments by keyword. Unsafe
-where the type follows the run's device, which is done when one is in scope; a scaler is then enabled on CUDA
-alone, as before. A name that the lowest torch of the project lacks is not used.
+The fix is safe when the new name keeps `"cuda"`. It does the same as the old name, and its arguments are passed by
+keyword.
+
+The fix is unsafe when the device type follows the device of the program. The rule offers this fix when a variable in
+scope holds this device. A gradient scaler is then enabled only on CUDA, as before.
+
+The fix uses no name that the lowest supported torch lacks.
 
 ## Known limits
-An old name imported from `torch.cuda.amp` leaves its import behind. `torch.autocast("cuda")` in a function
-without a variable for the device is not reported.
+The rule does not report a current name in these cases:
+
+* A guard for CUDA surrounds it. A guard is a condition that holds only where CUDA is present.
+* It has `enabled=False`, or its `enabled` argument depends on the device.
+* The file loads CUDA kernels.
+* It is `torch.autocast("cuda")` in a function without a variable for the device.
+
+The fix does not remove the import of an old name from `torch.cuda.amp`.
 """
 
 from __future__ import annotations
@@ -135,7 +148,7 @@ class AmpDeviceType(Rule[ApiCall]):
         given = argument(event, takes, 0) if takes is not None else None
         if not event.is_call or given is None or not _is_cuda(given.value.constant) or not _varies(event):
             return None
-        return purpose_of(facts) or (LeftAlone("CUDA is asked for around it") if _is_meant(event) else None)
+        return purpose_of(facts) or (LeftAlone("a check for CUDA surrounds it") if _is_meant(event) else None)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         if not event.is_call and is_called(event, site):
@@ -150,14 +163,14 @@ class AmpDeviceType(Rule[ApiCall]):
             told = _told_device(event)
             if told is not None and old["name"] in _PARAMETERS:
                 takes = _PARAMETERS[old["name"]][0]
-                message = f'`{spelled(event, site)}` takes no device: "{told}" is its `{takes}`'
+                message = f'`{spelled(event, site)}` takes no device: "{told}" is passed as `{takes}`'
                 if takes in event.arguments:
-                    message += ", which is given twice: a TypeError"
+                    message += ", which is passed twice: this raises a TypeError"
             return Finding(event.span, message, self._modern(event, old, site), event.because)
         given = argument(event, "device_type", 0) or argument(event, "device", 0)
         if given is not None and not _is_cuda(given.value.constant):
-            message = "the type follows whether CUDA is there, not where the tensors are"
-            return Finding(event.span, message, Fix("Take the type from the device of the run", Safety.HINT))
+            message = "the device type depends on whether CUDA is present, not on where the tensors are"
+            return Finding(event.span, message, Fix("Use the type of the device that the tensors are on", Safety.HINT))
         message = f"`{spelled(event, site)}` is tied to CUDA"
         device = _device_in_scope(event)
         if device is not None:
@@ -231,7 +244,7 @@ class AmpDeviceType(Rule[ApiCall]):
     def _follow(self, event: ApiCall, site: Site) -> Fix:
         node = site.node
         if not isinstance(node, cst.Call) or _device_in_scope(event) is None:
-            return Fix("Take the type from the device of the run", Safety.HINT)
+            return Fix("Use the type of the device that the tensors are on", Safety.HINT)
         type = _type_of(event, site)
         arguments = list(node.args)
         first = next(

@@ -1,20 +1,21 @@
-"""A function of one accelerator's module is called without asking whether the accelerator is there.
+"""A function of an accelerator's module is called without a check that the accelerator is present.
 
 ## What it flags
-Calls of `torch.cuda`, `torch.mps`, `torch.xpu` and `torch.mtia` that raise on a build or machine without that accelerator
-(`synchronize`, `set_device`, `current_device`, `Event`, `get_rng_state`, ...), and any call of a module that only a
-vendor's plug-in brings (`torch.npu`); and a division by `torch.cuda.device_count()`, a batch size times it, or a tensor that is
-expanded or repeated that often, for it is 0; in programs of several processes where the function has asked for CUDA before.
-Quiet under a guard (`if torch.cuda.is_available()`, `if device.type == "cuda"`, `if use_cuda`), in a `try` that catches
-errors, in functions, classes and files that carry the accelerator in their name, and in files that load kernels.
-`torch.cuda.set_device` is quiet in a file that names NCCL, and everything in a file that captures CUDA graphs. Calls that
-do nothing without the accelerator (`empty_cache`, `manual_seed_all`, `memory_allocated`) are no finding. Where the code has
-found that the accelerator is not there, so does keeping such a function for later: `sync = torch.cuda.synchronize` beside
-`if torch.cuda.is_available():`. And a move under a flag that is joined with `is_available()` only afterwards.
+The rule reports calls that fail on a machine without the accelerator, or in a torch build without it:
+
+* The code calls a function of `torch.cuda`, `torch.mps`, `torch.xpu` or `torch.mtia`, and this function raises an
+  error. Examples are `synchronize`, `set_device`, `current_device`, `Event` and `get_rng_state`.
+* The code calls a function of a module that only a vendor's plug-in provides, such as `torch.npu`.
+* `torch.cuda.device_count()` is a divisor, a factor of a batch size, or the size of an expanded or repeated tensor.
+  Without CUDA the count is 0. In programs with several processes, the rule reports this only after a check for CUDA in
+  the function.
+* The code knows that the accelerator is absent and still stores such a function. An example is
+  `sync = torch.cuda.synchronize` outside `if torch.cuda.is_available():`.
+* A move depends on a flag, and only a later line combines the flag with `is_available()`.
 
 ## Why it matters
-The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator,
-although the rest of the program may run there.
+The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator. The rest of
+the program may run there.
 
 ## Example
     import torch
@@ -33,12 +34,24 @@ Use instead:
             torch.accelerator.synchronize()
 
 ## Fix safety
-Unsafe: the call is skipped where it raised before. A call that is a statement is put under a guard, as its
-counterpart in `torch.accelerator` where the lowest torch of the project has one. Only a hint where the result
-is used.
+The fix is unsafe: the program skips a call that raised an error before. The fix puts a statement under a guard. If the
+lowest supported torch has a counterpart in `torch.accelerator`, the fix calls the counterpart.
+
+If the result of the call is used, the rule makes a suggestion without an edit.
 
 ## Known limits
-A function that is only ever called under a guard is not recognised, unless its name says so.
+The rule does not report these cases:
+
+* A guard surrounds the call. A guard is a condition that holds only where the accelerator is present:
+  `if torch.cuda.is_available()`, `if device.type == "cuda"`, `if use_cuda`.
+* The call stands in a `try` that catches errors.
+* The name of the function, the class or the file mentions the accelerator.
+* The file loads CUDA kernels or captures CUDA graphs.
+* The call is `torch.cuda.set_device`, and the file names NCCL.
+* The call does nothing without the accelerator: `empty_cache`, `manual_seed_all`, `memory_allocated`.
+
+The rule does not recognize a function that is called only under a guard, unless the name of the function mentions the
+accelerator.
 """
 
 from __future__ import annotations
@@ -90,7 +103,7 @@ class CudaApiUnguarded(Rule[Event]):
     meta = RuleMeta(
         code="DEV205",
         name="cuda-api-unguarded",
-        summary="accelerator's function is called without asking for the accelerator",
+        summary="accelerator function is called without a check for the accelerator",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -125,26 +138,33 @@ class CudaApiUnguarded(Rule[Event]):
 
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, LateQuestion):
-            message = f"`{event.flag}` may be true without CUDA here: only later it is asked whether CUDA is there"
+            message = f"`{event.flag}` may be true without CUDA here: the code checks for CUDA only later"
             return Finding(event.span, message, Fix("Ask first", Safety.HINT), event.because)
         assert isinstance(event, ApiCall)
         if not event.is_call:
             if not is_kept(site):
                 return None
             message = (
-                f"`{spelled(event, site)}` is kept where {NAMES[event.type]} is not there: it raises when it is called"
+                f"`{spelled(event, site)}` is stored where {NAMES[event.type]} is absent: a later call raises an error"
             )
-            return Finding(event.span, message, Fix("Keep the function of what is there", Safety.HINT), event.because)
+            return Finding(
+                event.span,
+                message,
+                Fix("Store a function that works without the accelerator", Safety.HINT),
+                event.because,
+            )
         if not is_written_out(event, site):
             return None
         if event.qualname == _COUNT:
             return _counted(event, site)
-        message = f"`{spelled(event, site)}` raises without {NAMES[event.type]}, and nothing here asks for it"
+        message = (
+            f"`{spelled(event, site)}` raises without {NAMES[event.type]}, and the code does not check for it first"
+        )
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: ApiCall, site: Site) -> Fix:
-        why = "" if event.discarded else "what it gives is used, and nothing says what to use without the accelerator"
-        hint = Fix("Ask for the accelerator first", Safety.HINT, why=why)
+        why = "" if event.discarded else "the result is used, and the code provides no other value"
+        hint = Fix("Check for the accelerator first", Safety.HINT, why=why)
         if not isinstance(site.node, cst.Call) or event.type not in AVAILABLE:
             return hint
         agnostic = replacement_call(event, site) if site.facts.torch_stated else None
@@ -152,7 +172,7 @@ class CudaApiUnguarded(Rule[Event]):
         edits = guarded_statement(event, site, test, agnostic)
         if edits is None:
             return hint
-        return Fix(f"Put it under `if {test}:`", Safety.UNSAFE, tuple(edits), needs_torch(site.facts))
+        return Fix(f"Put the call under `if {test}:`", Safety.UNSAFE, tuple(edits), needs_torch(site.facts))
 
 
 #: What asks for the accelerator, or for what is there of it: nobody expects a finding.
@@ -165,13 +185,13 @@ def _harmless(event: ApiCall) -> LeftAlone | None:
     if event.type in ("", "accelerator") or not event.qualname.startswith(f"torch.{event.type}."):
         return None
     if event.raises and event.under.catches("RuntimeError", "AssertionError"):
-        return LeftAlone(f"what it raises without {name} is caught around it")
+        return LeftAlone(f"a `try` around it catches the error that it raises without {name}")
     if event.qualname in _TAKE_DEVICE:
         return LeftAlone("it does nothing for a device of another type")
     known = event.remedy  # in a table, which says as well whether it raises
     if event.raises or not known or event.qualname.rpartition(".")[2] in _QUESTIONS:
         return None
-    return LeftAlone(f"it raises nothing where {name} is not there")
+    return LeftAlone(f"it raises no error without {name}")
 
 
 def asks_before(event: ApiCall, facts: Facts) -> bool:
@@ -191,7 +211,7 @@ def _counted(event: ApiCall, site: Site) -> Finding | None:
     above = path_to(site, site.node)
     around = above[-2] if len(above) > 1 else None
     if is_size(above, site.facts):
-        message = "there are 0 cards without CUDA, and then the tensor is empty"
+        message = "`torch.cuda.device_count()` is 0 without CUDA: the tensor is empty"
         edit = Edit(site.node, site.expression(f"max(1, {site.code(site.node)})"))
         return Finding(event.span, message, Fix(_AT_LEAST, Safety.UNSAFE, (edit,)), event.because)
     if not isinstance(around, cst.BinaryOperation):
@@ -201,9 +221,9 @@ def _counted(event: ApiCall, site: Site) -> Finding | None:
         return None  # which raises itself, or puts something else in the place of 0
     named = " ".join(node.keyword.value for node in above if isinstance(node, cst.Arg) and node.keyword is not None)
     if isinstance(around.operator, cst.Divide | cst.FloorDivide | cst.Modulo) and around.right is site.node:
-        message = "there are 0 cards without CUDA: this divides by zero"
+        message = "`torch.cuda.device_count()` is 0 without CUDA: the expression divides by zero"
     elif isinstance(around.operator, cst.Multiply) and "batch" in (site.code(around) + named).lower():
-        message = "there are 0 cards without CUDA, and then the batch has no items"
+        message = "`torch.cuda.device_count()` is 0 without CUDA: the batch has no items"
     else:
         return None
     edit = Edit(site.node, site.expression(f"max(1, {site.code(site.node)})"))

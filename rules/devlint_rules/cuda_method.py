@@ -1,14 +1,12 @@
-"""`.cuda()` moves a tensor or module to CUDA, whatever the device of the run is.
+"""`.cuda()` moves a tensor or a module to CUDA and ignores the device that the program chose.
 
 ## What it flags
-`x.cuda()`, `model.cuda(1)`, `x.cuda(non_blocking=True)` and the like for other accelerators
-(`.xpu()`, `.npu()`), outside a guard for that accelerator. A condition that names it, such as
-`if args.gpu is not None`, is a guard. Quiet are functions that say so in their name (`cuda`, `to_cuda`), but for a
-test beside others, which runs whatever its name says, and files that load kernels.
+The rule reports `x.cuda()`, `model.cuda(1)` and `x.cuda(non_blocking=True)`. It also reports the methods for other
+accelerators, such as `.xpu()` and `.npu()`.
 
 ## Why it matters
-The call raises on a build or a machine without CUDA, and it ignores the device that the rest of
-the program was told to use. `.to(device)` does the same everywhere.
+The call raises an error on a machine without CUDA, and in a torch build without CUDA. It also ignores the device that
+the user chose for the program. `.to(device)` works on every machine.
 
 ## Example
     import torch
@@ -26,15 +24,30 @@ Use instead:
         return x.to(device)
 
 ## Fix safety
-One decision with DEV201, and safe with it in a program whose whole conversion is safe. Safe as well when a variable in scope
-is proved to be CUDA wherever CUDA exists, the call has no index, and the receiver is proved to be a tensor or a module.
-Unsafe otherwise. A tensor that is made
-beside tensor arguments goes to their device where no other is in scope. Only a hint where the file names several
-cards, and for a computed index.
+The rule treats all moves to one accelerator and the literals of DEV201 in a file as one decision.
+
+The fix is safe in two cases:
+
+* The whole file can be converted safely, as DEV201 describes.
+* A variable in scope is proved to hold CUDA wherever CUDA exists. The call has no index, and its object is proved to be
+  a tensor or a module.
+
+Otherwise the fix is unsafe. If no device is in scope, a tensor that is created next to tensor arguments moves to their
+device.
+
+The rule makes a suggestion without an edit when the file names several GPUs, or when the index is computed.
 
 ## Known limits
-A class of the program's own with a `cuda` method of another meaning is taken for a module when
-nothing is known about the object.
+The rule does not report these cases:
+
+* A guard surrounds the call. A guard is a condition that holds only where the accelerator is present. A condition that
+  names the accelerator also counts: `if args.gpu is not None`.
+* The name of the function mentions the accelerator: `cuda`, `to_cuda`. A call in a test function is still reported when
+  the file has other tests, because the test also runs without CUDA.
+* The file loads CUDA kernels.
+
+A class of the program may have a `cuda` method that does not move the object. If the rule knows nothing about the
+object, it reports the call.
 """
 
 from __future__ import annotations
@@ -97,12 +110,14 @@ class CudaMethodCall(Rule[CudaMethod]):
         return Finding(event.span, message, fix, event.because, portability=portability(event, fix, site.facts))
 
     def _fix(self, event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix:
-        if event.index is not None and (hint := placed("Take the cards from a setting", site, event.type)):
+        if event.index is not None and (
+            hint := placed("Read the device indices from an option or a configuration file", site, event.type)
+        ):
             return hint
         if any(a.star for a in call.args):
             return Fix("Use `.to` with the run's device", Safety.HINT, why="`*` may carry a device")
         if isinstance(event.argument, ast.Constant) and isinstance(event.argument.value, bool):
-            return Fix("Say `non_blocking=True`: the first argument is the device", Safety.HINT)
+            return Fix("Write `non_blocking=True`: the first argument is the device", Safety.HINT)
         given = _given_device(event)
         computed = event.argument is not None and event.index is None and not _is_none(event.argument)
         if computed and given is None and not _is_current(event, site.facts):
@@ -114,7 +129,7 @@ class CudaMethodCall(Rule[CudaMethod]):
             return buffer
         device = run_device(given or event.run_device, site, event)
         if device is None:
-            return Fix("Use `.to` with the device that is there", Safety.HINT, why=TOO_EARLY)
+            return Fix("Use `.to` with an available device", Safety.HINT, why=TOO_EARLY)
         rest = [a for a in call.args if a.keyword is not None and a.keyword.value != "device"]
         if len(positional := [a for a in call.args if a.keyword is None]) > 1:
             rest = [_as_keyword(positional[1], "non_blocking"), *rest]

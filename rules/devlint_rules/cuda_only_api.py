@@ -1,16 +1,13 @@
-"""A name of `torch.cuda` is used where torch has one for every accelerator.
+"""A function or class of `torch.cuda` is used, although torch has a counterpart for every accelerator.
 
 ## What it flags
-Functions, classes and exceptions of `torch.cuda` (and of `torch.xpu`, `torch.mps`, `torch.mtia`) with a
-counterpart in the lowest torch of the project: `torch.accelerator.synchronize`, `torch.Event`,
-`torch.Stream`, `torch.OutOfMemoryError` and so on. Off by default. A call that raises because nothing asks
-for CUDA is DEV205's, a choice of device DEV211's. Quiet are calls without a counterpart, such as
-`get_device_name`, guards around those, files that treat several accelerators each on its own, and files that
-load kernels.
+The rule is off by default. It reports functions, classes and exceptions of `torch.cuda`, `torch.xpu`, `torch.mps` and
+`torch.mtia` that have a counterpart. The counterpart must exist in the lowest torch version that the project supports.
+Examples are `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream` and `torch.OutOfMemoryError`.
 
 ## Why it matters
-The code serves one vendor's cards, although nothing in it needs them: XPU, MPS and others have the same
-function.
+The code runs only on the accelerators of one vendor, although it needs none of their special features. XPU, MPS and
+others support the same function.
 
 ## Example
     import torch
@@ -26,14 +23,31 @@ Use instead:
         return torch.accelerator.device_count()
 
 ## Fix safety
-Unsafe: on a machine with another accelerator the code starts to use it. A call that would raise without an
-accelerator is only replaced under a guard, or gets one. `torch.cuda.manual_seed(s)` after
-`torch.manual_seed(s)` is dropped, which seeds every device. The test `torch.cuda.is_available()` is replaced
-last, when nothing under it is CUDA's. Only a hint where the statement names CUDA in another way, where the
-counterpart takes other arguments, and for `torch.cuda.stream`, seeds and RNG states, which need a look.
+The fix is unsafe: on a machine with another accelerator, the code starts to use that accelerator.
+
+* Some calls raise an error on a machine without an accelerator. The fix replaces such a call only under a guard, or
+  adds a guard. A guard is a condition that holds only where an accelerator is present.
+* The fix removes `torch.cuda.manual_seed(s)` after `torch.manual_seed(s)`. The call of `torch.manual_seed` already
+  seeds every device.
+* The fix replaces `torch.cuda.is_available()` only when the code under it no longer uses CUDA.
+
+The rule makes a suggestion without an edit in these cases:
+
+* The statement names CUDA in another way.
+* The counterpart takes other arguments.
+* The call is `torch.cuda.stream`, sets a seed, or reads or sets a random state. These calls need a review.
 
 ## Known limits
-`torch.cuda.is_available()` in a variable or a class is not followed to what depends on it.
+The rule does not report these cases:
+
+* The function has no counterpart, such as `get_device_name`. Guards around such calls are not reported either.
+* The file handles each of several accelerators separately.
+* The file loads CUDA kernels.
+
+DEV205 reports a call that raises an error because no guard surrounds it. DEV211 reports the choice of a device.
+
+The code may store the result of `torch.cuda.is_available()` in a variable or in a class. The rule does not follow this
+result to the code that uses it.
 """
 
 from __future__ import annotations
@@ -74,7 +88,7 @@ class CudaOnlyApi(Rule[ApiCall]):
     meta = RuleMeta(
         code="DEV206",
         name="cuda-only-api",
-        summary="name of one accelerator's module where `torch.accelerator` has it for all",
+        summary="function of one accelerator, although torch has a counterpart for all accelerators",
         since="0.1.0",
         level="certain",
         severity=Severity.INFO,
@@ -101,7 +115,9 @@ class CudaOnlyApi(Rule[ApiCall]):
             return None
         if _is_one_of_several(event, site.facts):
             return None
-        message = f"`{spelled(event, site)}` serves one type of accelerator, `{event.replacement}` every one"
+        message = (
+            f"`{spelled(event, site)}` supports one type of accelerator, and `{event.replacement}` supports all types"
+        )
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: ApiCall, site: Site) -> Fix:
@@ -110,7 +126,7 @@ class CudaOnlyApi(Rule[ApiCall]):
         hint = Fix(
             f"Use `{new}`",
             Safety.HINT,
-            why="its counterpart takes other arguments or needs a guard, or the statement names the accelerator once more",
+            why="its counterpart takes other arguments or needs a guard, or the statement names the accelerator again",
         )
         call = site.node
         if not isinstance(call, cst.Call):
@@ -204,4 +220,4 @@ def _seed(event: ApiCall, site: Site) -> Fix | None:
     pattern = re.compile(rf"\s*{re.escape(site.spell('torch.manual_seed'))}\({re.escape(seed)}\)")
     if not any(pattern.match(line) for line in before) or site.has_comment(site.statement):
         return None
-    return Fix("Drop it: `torch.manual_seed` seeds every device", Safety.UNSAFE, (Edit(site.statement, None),))
+    return Fix("Remove this call: `torch.manual_seed` seeds every device", Safety.UNSAFE, (Edit(site.statement, None),))

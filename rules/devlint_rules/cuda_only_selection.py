@@ -1,11 +1,11 @@
-"""The choice of a device knows CUDA and the CPU, and no other accelerator.
+"""The choice of a device considers only CUDA and the CPU.
 
 ## What it flags
-`"cuda" if torch.cuda.is_available() else "cpu"`, also with `torch.device`. Off by default. Quiet where the
-other arm goes on to ask for MPS, XPU or another accelerator.
+The rule is off by default. It reports `"cuda" if torch.cuda.is_available() else "cpu"`, as a string or inside
+`torch.device`.
 
 ## Why it matters
-On a machine with another accelerator the program runs on the CPU.
+On a machine with another accelerator, the program runs on the CPU.
 
 ## Example
     import torch
@@ -19,11 +19,15 @@ Use instead:
     device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
 
 ## Fix safety
-Unsafe: on such a machine the program starts to use the accelerator, which may lack an operation or a dtype. A
-choice between strings stays a string. Needs torch 2.7, below it there is only a hint.
+The fix is unsafe. On a machine with another accelerator, the program starts to use this accelerator. The accelerator
+may lack an operation or a dtype.
+
+A choice between strings remains a choice between strings. The fix needs torch 2.7. For older versions, the rule makes a
+suggestion without an edit.
 
 ## Known limits
-A choice by `if` and `else` statements is not recognised.
+The rule does not report a choice whose `else` branch checks for MPS, XPU or another accelerator. It does not recognize
+a choice that is written with `if` and `else` statements.
 """
 
 from __future__ import annotations
@@ -66,7 +70,7 @@ class CudaOnlySelection(Rule[ApiCall]):
     def _fix(self, whole: cst.BaseExpression, as_text: bool, site: Site) -> Fix:
         accelerator = site.spell("torch.accelerator.current_accelerator")
         if site.facts.torch_version < _SINCE or site.has_comment(whole):
-            return Fix("Ask for the other accelerators as well", Safety.HINT)
+            return Fix("Check for the other accelerators as well", Safety.HINT)
         text = f'{accelerator}(check_available=True) or {site.spell("torch.device")}("cpu")'
         if as_text:
             text = f"({text}).type"

@@ -1,15 +1,17 @@
-"""The program ends where CUDA is absent, although it needs no more than some device.
+"""The program stops when CUDA is absent, although it could run on other devices.
 
 ## What it flags
-`assert torch.cuda.is_available()`, and `if not torch.cuda.is_available():` with a message and `raise` or
-`sys.exit()` below, at the start of a program (at module level, or in a function such as `main` or `train`) that
-goes on with nothing of CUDA but moves, device names and functions that other accelerators have too. Quiet in
-other functions, in tests, in functions and files that carry CUDA in their name, next to process groups and
-NCCL, and in files that load kernels.
+The rule reports a check for CUDA at the start of a program:
+
+* The code contains `assert torch.cuda.is_available()`.
+* The code contains `if not torch.cuda.is_available():` with a message and `raise` or `sys.exit()`.
+
+The start of a program is module level, or a function such as `main` or `train`. The rest of the program must be
+portable. It uses CUDA only for moves, for device names, and for functions that other accelerators also have.
 
 ## Why it matters
-The program runs on no other machine, and a reader cannot tell whether it needs CUDA or was only tried there. Where the
-device of the run is chosen the test contradicts the choice.
+The program runs on no other machine. A reader cannot see whether it needs CUDA or was only tested on CUDA. If the
+program also chooses its device, the check contradicts this choice.
 
 ## Example
     import torch
@@ -28,12 +30,21 @@ Use instead:
         return model.to(device)
 
 ## Fix safety
-Unsafe: the program starts where it ended before, and may be slow there. The fix is withdrawn when what follows would
-raise without CUDA and cannot be fixed.
+The fix is unsafe: the program starts on machines where it stopped before, and it may be slow there. There is no fix
+when later code fails without CUDA and cannot be fixed.
 
 ## Known limits
-Asking `torch.cuda.device_count()` instead, and a test in another file than the moves, with nothing of CUDA around it
-but the test, is taken for the same.
+The rule does not report these cases:
+
+* The check stands in another function or in a test.
+* The name of the function or the file mentions CUDA, GPUs, tests, benchmarks or distributed training.
+* The file uses process groups or NCCL.
+* The file loads CUDA kernels.
+
+The rule also reports two less certain cases:
+
+* The code checks `torch.cuda.device_count()` instead.
+* The check stands in one file and the moves in another file. The file with the check uses CUDA for nothing else.
 """
 
 from __future__ import annotations
@@ -102,9 +113,9 @@ class CudaRequired(Rule[Required]):
 
     def judge(self, event: Required, site: Site) -> Finding | None:
         spelled = f"{site.spell(AVAILABLE.get(event.type, f'torch.{event.type}.is_available'))}()"
-        message = f"the program ends without {event.type.upper()}, and needs no more than a device"
+        message = f"the program ends without {event.type.upper()}, although it can run on other devices"
         edit = ReplaceBlock(event.span) if event.block else Edit(site.statement, None)
-        fix = None if site.has_comment(site.statement) else Fix(f"Drop the test of `{spelled}`", Safety.UNSAFE, (edit,))
+        fix = None if site.has_comment(site.statement) else Fix(f"Remove the check `{spelled}`", Safety.UNSAFE, (edit,))
         return Finding(event.span, message, fix, event.because)
 
 

@@ -1,12 +1,14 @@
 """An accelerator is the default of a parameter, an option or a field.
 
 ## What it flags
-`def f(device="cuda")`, `add_argument("--device", default="cuda")`, a dataclass field `device: str = "cuda"`.
-Off by default.
+The rule is off by default. It reports these defaults:
+
+* A parameter: `def f(device="cuda")`.
+* A command-line option: `add_argument("--device", default="cuda")`.
+* A field of a data class: `device: str = "cuda"`.
 
 ## Why it matters
-Who calls the function or the script without naming a device needs that accelerator, and learns it from an
-error.
+A caller who names no device needs this accelerator. On a machine without it, the program stops with an error.
 
 ## Example
     import argparse
@@ -34,12 +36,14 @@ Use instead:
     x = torch.zeros(3, device=parser.parse_args().device)
 
 ## Fix safety
-Unsafe: without the option the program runs on the accelerator that is there, or on the CPU. The default stays
-a string. Only a hint for parameters and fields: they may follow the device of an argument, or be None, which
-a reader must choose.
+The fix is unsafe. Without the option, the program runs on the accelerator of the machine, or on the CPU. The default
+remains a string.
+
+For parameters and fields the rule makes a suggestion without an edit. The new default may be None or the device of
+another argument. The author must choose.
 
 ## Known limits
-Needs torch 2.7 for other accelerators; below it the choice is between CUDA and the CPU.
+Support for other accelerators needs torch 2.7. For older versions the fix chooses between CUDA and the CPU.
 """
 
 from __future__ import annotations
@@ -90,7 +94,7 @@ class DefaultDeviceCuda(Rule[DeviceLiteral]):
 
     def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
         place = event.type if event.index is None else f"{event.type}:{event.index}"
-        return Finding(event.span, f"the default is `{place}`", self._fix(event, site), event.because)
+        return Finding(event.span, f"the default device is `{place}`", self._fix(event, site), event.because)
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
         above = path_to(site, site.node)
@@ -98,12 +102,15 @@ class DefaultDeviceCuda(Rule[DeviceLiteral]):
         option = len(above) > 1 and isinstance(above[-2], cst.Arg) and isinstance(literal, cst.SimpleString)
         option = option and any(isinstance(n, cst.Call) and "add_argument" in site.code(n.func) for n in above)
         if not option or event.index is not None or event.type not in AVAILABLE:
-            return Fix("Default to None and take the device of an argument", Safety.HINT)
+            return Fix("Use None as the default, and take the device of a tensor argument", Safety.HINT)
         if site.facts.torch_version >= _SINCE:
             accelerator = f"{site.spell('torch.accelerator.current_accelerator')}(check_available=True)"
             text = f'({accelerator} or {site.spell("torch.device")}("cpu")).type'
         else:
             text = f'"{event.type}" if {site.spell(AVAILABLE[event.type])}() else "cpu"'
         return Fix(
-            "Default to what is there", Safety.UNSAFE, (Edit(literal, site.expression(text)),), needs_torch(site.facts)
+            "Use an available device as the default",
+            Safety.UNSAFE,
+            (Edit(literal, site.expression(text)),),
+            needs_torch(site.facts),
         )

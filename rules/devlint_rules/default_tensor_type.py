@@ -1,12 +1,13 @@
-"""`torch.set_default_tensor_type` sets dtype and device of new tensors at once, and is deprecated.
+"""`torch.set_default_tensor_type` sets the dtype and the device of new tensors together, and is deprecated.
 
 ## What it flags
-Every call of `torch.set_default_tensor_type`.
+The rule reports every call of `torch.set_default_tensor_type`.
 
 ## Why it matters
-torch has deprecated it since 2.1. With a CUDA type it raises on a machine without CUDA, and it does not reach
-`torch.arange` of integers, buffers made by a library, or generators in the way that a reader expects. Two
-functions say the two things: `torch.set_default_dtype` and `torch.set_default_device`.
+The function is deprecated since torch 2.1. With a CUDA type it raises an error on a machine without CUDA. It does not
+affect `torch.arange` with integers, buffers that a library creates, or generators.
+
+Two functions replace it: `torch.set_default_dtype` and `torch.set_default_device`.
 
 ## Example
     import torch
@@ -20,13 +21,17 @@ Use instead:
     torch.set_default_dtype(torch.float64)
 
 ## Fix safety
-Unsafe: `set_default_device` also reaches integer factories, and breaks a `DataLoader` that shuffles without a
-generator of that device. A CUDA type becomes the device of the run, which is introduced where none is in
-scope; under a guard for CUDA it stays `"cuda"`. Only a hint for a type that is not written out.
+The fix is unsafe. `set_default_device` also affects calls that create integer tensors. A `DataLoader` that shuffles
+then needs a generator of this device.
+
+A CUDA type becomes the device that the program chose. If no variable in scope holds this device, the fix adds one.
+Under a guard for CUDA the device stays `"cuda"`. A guard is a condition that holds only where CUDA is present.
+
+The rule makes a suggestion without an edit when the type is not written as a literal.
 
 ## Known limits
-The old default of the device is not undone where a CPU type follows a CUDA type: that needs
-`set_default_device("cpu")`.
+A program may set a CUDA type first and a CPU type later. The fix for the second call does not restore the default
+device. This needs `set_default_device("cpu")`.
 """
 
 from __future__ import annotations

@@ -1,22 +1,34 @@
-"""A device is compared in a way that does not say what it seems to say.
+"""The comparison of a device does not test what the code suggests.
 
 ## What it flags
-A `torch.device` compared with a string: `x.device == "cuda"`; the device of a tensor compared with one without an index:
-`x.device == torch.device("cuda")`, also where a variable holds it; a device or an index tested for truth: `if device:`,
-`device.index or -1`; a move that follows another tensor to CUDA alone: `if x.is_cuda: y = y.cuda()`; a question that is not
-asked, as its function is not called: `if torch.cuda.is_available:`; `x.dtype == "cpu"`; `"gpu" in str(device)`, a name that
-torch does not know; `"cuda" in x.device` and `x.device.startswith("cuda")`, which raise; `x.device in ("cuda", "cpu")`;
-`str(x.device) == "cuda"` and `device.type == "cuda:0"`, for the text of a tensor's device has an index and a type has none;
-`x.device is y.device`; `device.index >= n` of `torch.device(name)`, whose index may be None; `model.device == "cuda"`, and
-`boxes.xy.device == "cuda"` in a function that treats `boxes.xy` as a tensor; `device == "gpu"`; a
-test that is given `torch.device("cuda")` and compares it with the device of a tensor;
-`skipif(torch.cuda.is_available(), reason="No CUDA")`. Quiet are comparisons of `.type`, of strings with strings
-(`args.device == "cuda"`), and of devices that both lack an index.
+The rule reports comparisons whose result is always the same:
+
+* A `torch.device` is compared with a string: `x.device == "cuda"`, `x.device in ("cuda", "cpu")`, `device == "gpu"`.
+* The device of a tensor is compared with a device without an index: `x.device == torch.device("cuda")`. The second
+  device may also be in a variable or in a parameter of a test.
+* The text of a tensor's device is compared with a name without an index: `str(x.device) == "cuda"`.
+* The type of a device is compared with a name with an index: `device.type == "cuda:0"`.
+* The text of a device is searched for a name that torch does not use: `"gpu" in str(device)`.
+* Two devices are compared by identity: `x.device is y.device`.
+* A dtype is compared with a device: `x.dtype == "cpu"`.
+* An attribute `device` is compared with a string. The object is a model, `model.device == "cuda"`, or the function
+  treats it as a tensor, `boxes.xy.device == "cuda"`.
+
+It also reports these tests:
+
+* A device or an index is tested for truth: `if device:`, `device.index or -1`. Index 0 counts as false.
+* A function is tested instead of called: `if torch.cuda.is_available:`.
+* A device is used like a string: `"cuda" in x.device`, `x.device.startswith("cuda")`. This raises an error.
+* `device.index >= n` reads the index of `torch.device(name)`. This index may be None.
+* A move follows another tensor only to CUDA: `if x.is_cuda: y = y.cuda()`.
+* A test is skipped under the wrong condition: `skipif(torch.cuda.is_available(), reason="No CUDA")`.
 
 ## Why it matters
-A `torch.device` never equals a string, and the device of a CUDA tensor has an index, so it never equals
-`torch.device("cuda")`: the branch is dead. Index 0, the first card, is false, so that the truth test takes it
-for no device. A function is always true, so the program takes a card that may not be there.
+A `torch.device` never equals a string. The device of a CUDA tensor has an index, so it never equals
+`torch.device("cuda")`. The branch never runs.
+
+Index 0 is the first GPU, but a truth test treats it like a missing index. A function is always true, so the program
+uses a GPU that may be absent.
 
 ## Example
     import torch
@@ -32,13 +44,28 @@ Use instead:
         return x.device.type == "cuda"
 
 ## Fix safety
-Safe where the comparison is always false today, whatever the machine: `.type` is compared; and where a function is not
-called. Unsafe for a string with an index, for the result of a function, for truth tests, which become `is not None`, and
-for moves, which become `y = y.to(x.device)`: on a second card that is where `x` is, and not the current card.
+The fix is safe in these cases:
+
+* The comparison is false on every machine today. The fix compares `.type` instead.
+* A function is tested instead of called. The fix calls it.
+
+The fix is unsafe in these cases:
+
+* The string has an index.
+* The device is the result of a function.
+* A truth test becomes `is not None`.
+* A move becomes `y = y.to(x.device)`. With several GPUs, `y` then moves to the GPU of `x`, not to the current GPU.
 
 ## Known limits
-Silent where the device may be a string: arguments, whatever their annotation says, options, attributes set elsewhere.
-`x.is_cuda` in place of "is on the device of the run" is recognised where all that it decides is a move.
+The rule does not report these comparisons:
+
+* The code compares `.type`.
+* The code compares two strings: `args.device == "cuda"`.
+* The code compares two devices without an index.
+* The device may be a string. This includes all arguments, options, and attributes that are set in another file.
+
+The rule recognizes `if x.is_cuda` as a test for the device of the program only when the branch contains nothing but a
+move.
 """
 
 from __future__ import annotations
@@ -86,7 +113,7 @@ class DeviceComparison(Rule[Event]):
     meta = RuleMeta(
         code="DEV207",
         name="device-comparison",
-        summary="comparison of a device that is never true, its truth test, or a move that knows CUDA alone",
+        summary="comparison of a device that does not test what the code suggests",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -140,13 +167,15 @@ class DeviceComparison(Rule[Event]):
         if not isinstance(place, Place):
             return _variable(event, device, other, site)
         if other.value.kind == "string":
-            message = f"a `torch.device` never equals the string {other.text}: this is always {always}"
+            message = f"a `torch.device` never equals the string {other.text}: the comparison is always {always}"
         else:
-            message = f"a tensor's device has an index, so it never equals `{other.text}`: this is always {always}"
+            message = (
+                f"a tensor's device has an index, so it never equals `{other.text}`: the comparison is always {always}"
+            )
         try:
             left, right = site.at(device.span), site.at(other.span)
         except LookupError:
-            return Finding(event.span, message, Fix("Compare the type", Safety.HINT), event.because)
+            return Finding(event.span, message, Fix("Compare the device type", Safety.HINT), event.because)
         if not isinstance(left, cst.BaseExpression) or not isinstance(right, cst.BaseExpression):
             return None
         if place.card is not None:
@@ -158,13 +187,13 @@ class DeviceComparison(Rule[Event]):
         if other.value.kind != "string":
             edits.append(Edit(right, site.expression(f'"{place.type}"')))
         sure = is_device_object(device)
-        fix = Fix("Compare the type", Safety.SAFE if sure else Safety.UNSAFE, tuple(edits))
+        fix = Fix("Compare the device type", Safety.SAFE if sure else Safety.UNSAFE, tuple(edits))
         return Finding(event.span, message, fix, event.because)
 
     def _truth(self, event: Compare, site: Site) -> Finding | None:
         if event.left.value.kind == "namespace":
             return _question(event, site)
-        message = f"index 0, the first card, is false: `{event.left.text}` is tested for truth"
+        message = f"`{event.left.text}` is tested for truth, but index 0, the first GPU, is false"
         hint = Fix("Compare with None", Safety.HINT)
         if event.span != event.left.span:
             return Finding(event.left.span, message, hint, event.because)
@@ -197,9 +226,9 @@ def _in_text(event: Compare, site: Site) -> Finding:
 
 
 def _no_text(event: Event, span: Span, text: str, site: Site) -> Finding:
-    message = f"`{text}` may be a `torch.device`, which is no text: `in` raises a TypeError"
+    message = f"`{text}` may be a `torch.device`, which is not a string: `in` raises a TypeError"
     node = site.at(span)
-    fix = Fix("Ask its text", Safety.UNSAFE, (Edit(node, site.expression(f"str({text})")),))
+    fix = Fix("Use the text of the device", Safety.UNSAFE, (Edit(node, site.expression(f"str({text})")),))
     return Finding(event.span, message, fix, event.because)
 
 
@@ -230,11 +259,11 @@ def _in_names(event: Compare, site: Site) -> Finding:
     """`x.device in ("cuda", "cpu")` as `x.device.type in ("cuda", "cpu")`."""
     assert event.right is not None
     always = "True" if event.operator == "not in" else "False"
-    message = f"a `torch.device` is none of the strings {event.right.text}: this is always {always}"
+    message = f"a `torch.device` is none of the strings {event.right.text}: the comparison is always {always}"
     device = event.left
     indexed = ":" in event.right.text
     text = f"str({device.text})" if indexed else f"{device.text}.type"
-    title = "Compare its text" if indexed else "Compare the type"
+    title = "Compare the text of the device" if indexed else "Compare the device type"
     fix = Fix(title, Safety.UNSAFE, (Edit(site.at(device.span), site.expression(text)),))
     return Finding(event.span, message, fix, event.because)
 
@@ -244,7 +273,7 @@ def _identity(event: Compare, site: Site) -> Finding:
     assert event.right is not None
     equal = "!=" if event.operator == "is not" else "=="
     always = "True" if event.operator == "is not" else "False"
-    message = f"every device is an object of its own, and no other one: this is always {always}"
+    message = f"`is` compares objects, and each device is a separate object: the comparison is always {always}"
     return Finding(event.span, message, Fix(f"Compare by `{equal}`", Safety.HINT), event.because)
 
 
@@ -254,7 +283,7 @@ def _method(event: Compare, site: Site) -> Finding:
     device = event.left
     message = f"`{device.text}` is a `torch.device`, which has no method `{event.right.value.constant}`"
     edit = Edit(site.at(device.span), site.expression(f"str({device.text})"))
-    return Finding(event.span, message, Fix("Ask its text", Safety.SAFE, (edit,)), event.because)
+    return Finding(event.span, message, Fix("Use the text of the device", Safety.SAFE, (edit,)), event.because)
 
 
 def _text(event: Compare, site: Site) -> Finding:
@@ -262,30 +291,35 @@ def _text(event: Compare, site: Site) -> Finding:
     assert event.right is not None
     always = "True" if event.operator.endswith("!=") else "False"
     message = (
-        f"the text of a tensor's device has an index, so it never equals {event.right.text}: this is always {always}"
+        f"the text of a tensor's device has an index, so it never equals {event.right.text}: "
+        f"the comparison is always {always}"
     )
     node = event.left.node
     inner = node.args[0] if isinstance(node, ast.Call) else None
     if inner is None:
-        return Finding(event.span, message, Fix("Compare the type", Safety.HINT), event.because)
+        return Finding(event.span, message, Fix("Compare the device type", Safety.HINT), event.because)
     edit = Edit(site.at(event.left.span), site.expression(f"{ast.unparse(inner)}.type"))
-    return Finding(event.span, message, Fix("Compare the type", Safety.UNSAFE, (edit,)), event.because)
+    return Finding(event.span, message, Fix("Compare the device type", Safety.UNSAFE, (edit,)), event.because)
 
 
 def _variable(event: Compare, device: Operand, other: Operand, site: Site) -> Finding:
     """`x.device == device`, where `device` is a string, or "cuda" without an index where there is CUDA."""
     always = "True" if event.operator == "!=" else "False"
     if other.value.kind == "string":
-        message = f"a `torch.device` never equals a string, which `{other.text}` is: this is always {always}"
+        message = (
+            f"`{other.text}` is a string, and a `torch.device` never equals a string: the comparison is always {always}"
+        )
         if _INDEX_FREE.match(other.value.type_name or ""):
-            edit, title = Edit(site.at(device.span), site.expression(f"{device.text}.type")), "Compare the type"
+            edit, title = Edit(site.at(device.span), site.expression(f"{device.text}.type")), "Compare the device type"
         else:
             new = site.expression(f"{site.spell('torch.device')}({other.text})")
             edit, title = Edit(site.at(other.span), new), "Compare with a `torch.device`"
         return Finding(event.span, message, Fix(title, Safety.UNSAFE, (edit,)), event.because)
-    message = f"a tensor's device has an index on CUDA, and `{other.text}` has none: there this is always {always}"
+    message = (
+        f"on CUDA, a tensor's device has an index and `{other.text}` has none: the comparison is then always {always}"
+    )
     edits = tuple(Edit(site.at(o.span), site.expression(f"{o.text}.type")) for o in (device, other))
-    return Finding(event.span, message, Fix("Compare the types", Safety.UNSAFE, edits), event.because)
+    return Finding(event.span, message, Fix("Compare the device types", Safety.UNSAFE, edits), event.because)
 
 
 def _asked(event: DeviceTest, site: Site) -> Finding | None:
@@ -296,46 +330,50 @@ def _asked(event: DeviceTest, site: Site) -> Finding | None:
         return _no_text(event, event.subject, event.text, site)
     if event.problem == "dtype":
         assert isinstance(node, cst.Attribute)
-        message = f"a dtype never equals {event.word}, which names a device: this is always {always}"
+        message = f"a dtype never equals {event.word}, which names a device: the comparison is always {always}"
         asked = cst.Attribute(cst.Attribute(node.value, cst.Name("device")), cst.Name("type"))
         plain = ":" not in event.word
         edits = (Edit(node, asked),) if plain else ()
-        fix = Fix("Compare the device's type", Safety.UNSAFE if plain else Safety.HINT, edits)
+        fix = Fix("Compare the device type", Safety.UNSAFE if plain else Safety.HINT, edits)
     elif event.problem == "no-type":
-        message = f"torch has no device `{event.word}`, its name is `cuda`: this is always {always}"
+        message = f"torch has no device `{event.word}`, its name is `cuda`: the comparison is always {always}"
         new = site.expression(event.text.replace("gpu", "cuda"))
         plain = ":" not in event.word  # a type has no index
-        fix = Fix("Ask for `cuda`", Safety.UNSAFE if plain else Safety.HINT, (Edit(node, new),) if plain else ())
+        fix = Fix("Use `cuda`", Safety.UNSAFE if plain else Safety.HINT, (Edit(node, new),) if plain else ())
     elif event.problem == "either":
         message = (
-            f"`{event.text}` may be a `torch.device`, as its function says, which never equals the string {event.word}"
+            f"its function says that `{event.text}` may be a `torch.device`, which never equals the string {event.word}"
         )
-        fix = Fix("Ask for its class first, or compare its text", Safety.HINT)
+        fix = Fix("Check the class of the value first, or compare its text", Safety.HINT)
     elif event.problem == "skips":
-        message = "the test is skipped where the accelerator is there, and runs where it is not"
-        fix = Fix("Ask the other way round", Safety.UNSAFE, (Edit(node, site.expression(f"not {event.text}")),))
+        message = "the test is skipped where the accelerator is present, and runs where it is absent"
+        fix = Fix("Negate the condition", Safety.UNSAFE, (Edit(node, site.expression(f"not {event.text}")),))
     elif event.problem in ("model", "moved"):
         whose = "a model's device" if event.problem == "model" else f"`{event.text}`"
-        message = f"{whose} is a `torch.device`, which never equals the string {event.word}: this is always {always}"
+        message = f"{whose} is a `torch.device`, which never equals the string {event.word}: the comparison is always {always}"
         indexed = ":" in event.word
         text = f"str({event.text})" if indexed else f"{event.text}.type"
         fix = Fix(
-            "Compare its text" if indexed else "Compare the type", Safety.UNSAFE, (Edit(node, site.expression(text)),)
+            "Compare the text of the device" if indexed else "Compare the device type",
+            Safety.UNSAFE,
+            (Edit(node, site.expression(text)),),
         )
     elif event.problem == "typed":
-        message = f"the type of a device has no index, so it never equals {event.word}: this is always {always}"
-        fix = Fix("Compare with the type alone, or the device", Safety.HINT)
+        message = (
+            f"the type of a device has no index, so it never equals {event.word}: the comparison is always {always}"
+        )
+        fix = Fix("Compare with a type without an index, or compare the devices", Safety.HINT)
     elif event.problem == "no-index":
         message = (
             f"`{event.text}` is None for a device without an index, such as `cuda`: the comparison raises a TypeError"
         )
-        fix = Fix("Ask whether there is an index first", Safety.HINT)
+        fix = Fix("Check first that the index is not None", Safety.HINT)
     elif event.problem == "without-index":
         message = f"a tensor's device has an index, so it never equals the `{event.word}` that the test is given"
-        fix = Fix("Compare the types", Safety.HINT)
+        fix = Fix("Compare the device types", Safety.HINT)
     else:
-        message = f"the test is given `{event.word}`, which never equals `{event.text}`: it has an index"
-        fix = Fix("Compare the types", Safety.HINT)
+        message = f"the test is given `{event.word}`, which never equals `{event.text}`: a tensor's device has an index"
+        fix = Fix("Compare the device types", Safety.HINT)
     return Finding(event.span, message, fix, event.because)
 
 
@@ -353,8 +391,8 @@ def _question(event: Compare, site: Site) -> Finding | None:
         other = site.code(around.right if around.left is node else around.left)
         if f"{name}(" in other or other.startswith(("hasattr(", "callable(")):
             return None  # asked whether it is there, and then called
-    message = f"`{name}` is a function, which is always true: it is not called"
-    fix = Fix("Call it", Safety.SAFE, (Edit(node, site.expression(f"{name}()")),))
+    message = f"`{name}` is a function that is not called, and a function is always true"
+    fix = Fix("Call the function", Safety.SAFE, (Edit(node, site.expression(f"{name}()")),))
     return Finding(event.span, message, fix, event.because)
 
 
@@ -362,7 +400,8 @@ def _follow(event: Followed, site: Site) -> Finding:
     """`if x.is_cuda: y = y.cuda()` as `y = y.to(x.device)`."""
     leader = ast.unparse(event.leader)
     device = f"{leader}.device"
-    message = f"`{leader}` may be on another accelerator than {event.type.upper()}, and nothing follows it there"
+    type = event.type.upper()
+    message = f"`{leader}` may be on another accelerator than {type}, but this move happens only for {type}"
     if event.moved:
         node = site.node
         moved = site.at(event.moved[0])
@@ -376,7 +415,8 @@ def _follow(event: Followed, site: Site) -> Finding:
         cst.Assign([cst.AssignTarget(site.expression(target))], site.expression(f"{target}.to({device})"))  # type: ignore[arg-type]
         for target in event.targets
     )
-    fix = Fix(f"Move to `{device}`", Safety.UNSAFE, (ReplaceBlock(event.span, statements),))
+    moved_names = ", ".join(f"`{target}`" for target in event.targets)
+    fix = Fix(f"Move {moved_names} to `{device}`", Safety.UNSAFE, (ReplaceBlock(event.span, statements),))
     return Finding(event.span, message, fix, event.because)
 
 
@@ -420,13 +460,19 @@ def _unnamed(event: Compare, always: str, site: Site) -> Finding | None:
     if sides is None:
         return None
     device, other = sides
-    message = f"a `torch.device` never equals the string {other.text}, its name is `cuda`: this is always {always}"
+    message = (
+        f"a `torch.device` never equals the string {other.text}, its name is `cuda`: the comparison is always {always}"
+    )
     edits = (
         Edit(site.at(device.span), site.expression(f"{device.text}.type")),
         Edit(site.at(other.span), site.expression('"cuda"')),
     )
     written_out = isinstance(other.node, ast.Constant) and other.text.strip("\"'") == "gpu"
-    fix = Fix("Compare the type", Safety.UNSAFE, edits) if written_out else Fix("Compare the type", Safety.HINT)
+    fix = (
+        Fix("Compare the device type", Safety.UNSAFE, edits)
+        if written_out
+        else Fix("Compare the device type", Safety.HINT)
+    )
     return Finding(event.span, message, fix, event.because)
 
 

@@ -1,15 +1,24 @@
 """A tensor is moved and the result is dropped.
 
 ## What it flags
-`x.to(d)`, `x.cuda()`, `x.cpu()` and the like as a statement of their own, where `x` is a tensor, a `PackedSequence`,
-or of a class of the file whose `to` gives another object. Also lists of them that nobody takes:
-`[x.to(d) for x in tensors]`; calls of functions that give back moved copies of a batch (`send_to_device(batch, d)`,
-`tree_map(to_device, batch)`, one of the file), a name of a loop that is bound to the copy and not read again
-(`for x in (inputs, labels): x = x.to(d)`), and `x.pin_memory()`.
+The rule reports `x.to(d)`, `x.cuda()`, `x.cpu()` and similar calls when the code does not use the result. It reports
+them for three kinds of objects:
+
+* a tensor,
+* a `PackedSequence`,
+* an object whose class is defined in the file and has a `to` method that returns a new object.
+
+The rule also reports these cases:
+
+* A list of moved copies is dropped: `[x.to(d) for x in tensors]`.
+* A function returns a moved copy of a batch, and the copy is dropped. Examples are `send_to_device(batch, d)`,
+  `tree_map(to_device, batch)`, and functions of the file.
+* A loop variable gets the moved copy and is not read again: `for x in (inputs, labels): x = x.to(d)`.
+* The result of `x.pin_memory()` is dropped.
 
 ## Why it matters
-`Module.to` moves the module in place, `Tensor.to` returns a copy and leaves the tensor where it was. The statement
-costs a transfer and changes nothing; the next operation finds the tensor on its old device.
+`Module.to` moves the module in place. `Tensor.to` returns a copy and does not move the tensor. The statement costs a
+transfer and changes nothing. The next operation finds the tensor on its old device.
 
 ## Example
     import torch
@@ -29,16 +38,25 @@ Use instead:
         return x
 
 ## Fix safety
-The result is assigned to the name. Safe where a later use of the tensor on the target device must crash today; else
-unsafe, since whatever follows then runs on another device than before. A hint for a parameter of a module, which
-cannot be replaced by a tensor, and for a name of an outer scope, which an assignment would make local.
+The fix assigns the result to the name of the tensor. It is safe when later code uses the tensor on the target device
+and must fail today. Otherwise it is unsafe, because later code then runs on another device than before.
+
+The rule makes a suggestion without an edit in these cases:
+
+* The object is a parameter of a module. A tensor cannot replace a parameter.
+* The name belongs to an outer scope. An assignment would make it a local name.
 
 ## Known limits
-Silent when nothing shows that the object is a tensor (how it was made, computing with it, slices of several dimensions),
-since modules, graphs and batches move in place, and when the target is not known to be a device. Silent for a new
-tensor (`torch.zeros(1).cuda()` wakes the device up), inside a `try` that catches errors, where the move may be a probe,
-for `x.cpu()` in what measures times by its name, where it waits for the device, and for what a notebook shows at the end
-of a cell.
+The rule needs evidence that the object is a tensor. Evidence is how the object was created, an operation on it, or a
+slice in several dimensions. Modules, graphs and many batches move in place, so they are not reported.
+
+The rule reports nothing in these cases:
+
+* The target is not known to be a device.
+* The tensor is new. `torch.zeros(1).cuda()` is a common way to initialize the device.
+* The move stands in a `try` that catches errors. It may test whether the move works.
+* `x.cpu()` stands in a function or a file whose name says that it measures time. The call then waits for the device.
+* The move is the last expression of a notebook cell, and the notebook shows its result.
 """
 
 from __future__ import annotations
@@ -94,15 +112,15 @@ class DiscardedTransferResult(Rule[Move]):
         message = f"`{call}` returns a {copy} copy, which is dropped; {receiver} stays where it is"
         if event.rebound is not None:
             message = (
-                f"{receiver} is bound to a moved copy that nothing reads; what is in `{shared.short(event.rebound)}` stays "
-                "where it is"
+                f"{receiver} is bound to a moved copy that nothing reads; the tensors of `{shared.short(event.rebound)}` stay "
+                "where they are"
             )
-            hint = Fix("Put the moved copies into what the loop goes through", Safety.HINT)
+            hint = Fix("Assign each moved copy back to its variable or entry", Safety.HINT)
             return Finding(event.span, message, hint, shared.trail(event, event.span))
         return Finding(event.span, message, self._fix(event, site), shared.trail(event, event.span))
 
     def _fix(self, event: Move, site: Site) -> Fix:
-        title = f"Assign it to {shared.name(event.receiver)}"
+        title = f"Assign the copy to {shared.name(event.receiver)}"
         hint = Fix(title, Safety.HINT)
         receiver = event.receiver
         if not shared.is_path(receiver.node) or receiver.value.kind == "parameter" or event.only_step:

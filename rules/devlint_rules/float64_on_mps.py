@@ -1,12 +1,20 @@
-"""A float64 tensor is made on a device that may be MPS, which has no float64.
+"""A float64 tensor is created on a device that may be MPS, which does not support float64.
 
 ## What it flags
-Factories with `dtype=torch.float64` or `torch.double` on a device that may be MPS, and `.to(torch.float64)`
-of such a tensor. A device may be MPS when the code names it, chooses among all accelerators, or takes it from
-its arguments in a file that mentions MPS. Off by default.
+The rule is off by default. It reports two cases:
+
+* A factory call has `dtype=torch.float64` or `torch.double`, and its device may be MPS. A factory call is a call that
+  creates a tensor, such as `torch.zeros`.
+* A tensor on such a device is converted by `.to(torch.float64)`.
+
+A device may be MPS in these cases:
+
+* The code names MPS.
+* The code chooses among all accelerators.
+* The device is an argument, and the file mentions MPS.
 
 ## Why it matters
-MPS raises `TypeError` for float64, so code that runs on the CPU and on CUDA stops there.
+MPS raises `TypeError` for float64. Code that runs on the CPU and on CUDA stops on MPS.
 
 ## Example
     import torch
@@ -22,10 +30,11 @@ Use instead:
         return torch.ones(n, dtype=torch.float32, device="mps:0" if torch.backends.mps.is_available() else "cpu")
 
 ## Fix safety
-No fix: whether float32 is enough, or the tensor belongs on the CPU, is for a reader to say.
+The rule makes a suggestion without an edit. The author must decide whether float32 is enough, or whether the tensor
+belongs on the CPU.
 
 ## Known limits
-`.double()`, `.to(torch.float64)` and float64 data from NumPy are not followed.
+The rule does not follow `.double()` or float64 data from NumPy.
 """
 
 from __future__ import annotations
@@ -64,8 +73,10 @@ class Float64OnMps(Rule[Event]):
         return False
 
     def judge(self, event: Event, site: Site) -> Finding | None:
-        message = "this tensor is float64 on a device that may be MPS, which has none"
-        return Finding(event.span, message, Fix("Use float32, or keep it on the CPU", Safety.HINT), event.because)
+        message = "this tensor is float64, and its device may be MPS, which does not support float64"
+        return Finding(
+            event.span, message, Fix("Use float32, or keep the tensor on the CPU", Safety.HINT), event.because
+        )
 
 
 def _has_float64(node: ast.AST) -> bool:

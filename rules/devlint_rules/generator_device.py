@@ -1,14 +1,18 @@
-"""A random draw and its generator, or a random state and its owner, are on different devices.
+"""A random operation and its generator, or a random state and its generator, are on different devices.
 
 ## What it flags
-`torch.randn(..., generator=g)`, `x.normal_(generator=g)` and other draws whose generator is of another device type than
-the tensor; samplers, `random_split` and loaders with a generator of an accelerator, or with `shuffle=True` under
-`torch.set_default_device(...)`; a random state that is not on the CPU (`torch.load(..., map_location=device)` moves it), or
-that is one of another device's generator.
+The rule reports these cases:
+
+* An operation draws random numbers, and its generator has another device type than the tensor:
+  `torch.randn(..., generator=g)`, `x.normal_(generator=g)`.
+* A sampler, `random_split` or a `DataLoader` gets a generator of an accelerator.
+* A `DataLoader` has `shuffle=True` under `torch.set_default_device(...)`.
+* A random state is not on the CPU. For example, `torch.load(..., map_location=device)` moves it.
+* A random state was read from a generator of one device, and is set on a generator of another device.
 
 ## Why it matters
-A draw with the wrong generator stops with "Expected a 'cuda' device type for generator but found 'cpu'", a state on an
-accelerator with "RNG state must be a torch.ByteTensor".
+An operation with the wrong generator stops with "Expected a 'cuda' device type for generator but found 'cpu'". A random
+state on an accelerator stops with "RNG state must be a torch.ByteTensor".
 
 ## Example
     import torch
@@ -28,13 +32,25 @@ Use instead:
         return torch.randn(x.shape, device=x.device, generator=generator)
 
 ## Fix safety
-Safe: the generator is made for the device of the draw, the draw gets the device of its generator, or the state is copied
-to the CPU; where the devices are the same nothing changes, and where they differ the program stops today. The generator
-that a shuffling loader needs is unsafe where the default device may be the CPU, since the order of the batches changes. A
-hint where nothing in scope says the device, and where one generator draws on both devices.
+There are three fixes:
+
+* The generator is created for the device of the operation.
+* The operation gets the device of its generator.
+* The random state is copied to the CPU.
+
+They are safe. If the devices are the same, nothing changes. If they differ, the program stops today.
+
+The fix for a shuffling `DataLoader` creates a generator. It is unsafe when the default device may be the CPU, because
+the order of the batches changes.
+
+The rule makes a suggestion without an edit in these cases:
+
+* No variable in scope holds the device.
+* One generator is used on the CPU and on an accelerator.
 
 ## Known limits
-Silent for a generator whose device is not known, which is that of most arguments, and for two cards of one type.
+The rule reports nothing when the device of the generator is unknown. Most generators that are function arguments have
+an unknown device. It also reports nothing for two accelerators of the same type.
 """
 
 from __future__ import annotations
@@ -68,7 +84,7 @@ class GeneratorDevice(Rule[GeneratorMeet]):
     meta = RuleMeta(
         code="DEV110",
         name="generator-device",
-        summary="a random draw and its generator, or a random state, are on different devices",
+        summary="a random operation and its generator, or a random state, are on different devices",
         since="0.1.0",
         level="certain / assume",
         severity=Severity.ERROR,
@@ -90,24 +106,24 @@ class GeneratorDevice(Rule[GeneratorMeet]):
         if event.generator is None:
             return (
                 f"{function} shuffles with a generator of the CPU, but draws on the default device, "
-                f"{describe(event.place)}: give it a `generator=` of that device"
+                f"{describe(event.place)}: pass a `generator=` of that device"
             )
         name, device = shared.name(event.generator), event.generator.value.device
         if event.how == "foreign":
-            return f"{name} is not a state of the generator that {function} sets: each device type has its own"
+            return f"{name} is not a state of the generator that {function} sets: each device type has its own states"
         if event.how == "state":
             takes = "states" if event.qualname.endswith("_all") else "a state"
             return f"{name} {shared.whereabouts(event.generator.value)}; {function} takes {takes} on the CPU only"
         may_be = "may be" if SOMEWHERE in device else "is"
         draws = "may draw on" if event.place == HOME else "draws on"
         return (
-            f"{name} {may_be} a generator of {describe(device - {SOMEWHERE})}, {function} {draws} {describe(event.place)}: "
-            "a generator must be of the device type that it draws on"
+            f"{name} {may_be} a generator of {describe(device - {SOMEWHERE})}, but {function} {draws} {describe(event.place)}: "
+            "torch requires the same device type"
         )
 
     def _fix(self, event: GeneratorMeet, site: Site) -> Fix:
         if event.how == "foreign":
-            return Fix("Save and restore the state of each device by its own functions", Safety.HINT)
+            return Fix("Save and restore the state of each device with the functions of that device", Safety.HINT)
         if event.generator is None:
             return self._shuffle(event, site)
         if event.how == "state":

@@ -1,13 +1,12 @@
-"""The backend of the process group is fixed to NCCL, which only CUDA has.
+"""The backend of the process group is fixed to NCCL, which only CUDA supports.
 
 ## What it flags
-`init_process_group("nccl")` and `backend="nccl"` in a file whose device varies: it falls back to the CPU, asks for
-other accelerators, or joins with another backend elsewhere. Quiet under a guard for CUDA or for NCCL, in a `try`, and
-in files that load kernels. In a file that is written for CUDA throughout the backend is the least of it.
+The rule reports `init_process_group("nccl")` and `backend="nccl"` in a file that supports several devices. Such a file
+falls back to the CPU, checks for other accelerators, or uses another backend elsewhere.
 
 ## Why it matters
-On a machine without CUDA the call raises, although the rest of the program may run there with `gloo`, and on
-XPU with `xccl`.
+On a machine without CUDA the call raises an error. The rest of the program may run there with `gloo`, and on XPU with
+`xccl`.
 
 ## Example
     import torch
@@ -29,11 +28,17 @@ Use instead:
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
 
 ## Fix safety
-Unsafe: the program runs where it stopped before. Where the run's device is in scope its own backend is asked
-for, from torch 2.6 on.
+The fix is unsafe: the program runs on machines where it stopped before. If a variable in scope holds the device of the
+program, the fix uses the backend of this device. This needs torch 2.6.
 
 ## Known limits
-A backend that comes through a variable or an option is not followed.
+The rule does not report these cases:
+
+* A guard for CUDA or NCCL surrounds the call. A guard is a condition that holds only where CUDA or NCCL is present.
+* The call stands in a `try`.
+* The file loads CUDA kernels.
+* The whole file is written for CUDA. Its backend is then not the main problem.
+* The backend comes from a variable or an option.
 """
 
 from __future__ import annotations

@@ -1,19 +1,21 @@
-"""An accelerator is written as a literal, so the code only runs on a machine that has it.
+"""An accelerator is written as a literal, so the code runs only on a machine that has this accelerator.
 
 ## What it flags
-A literal device that names an accelerator: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`, `device=0`, `.to(0)`, a
-`map_location`, and what `parametrize("device", [...])` or a function `device` gives in a file that asks for no accelerator;
-`f"cuda:{args.gpu}"` and `torch.device("cuda", i)` in a file that never asks; a choice that ends in an accelerator, `"mps"
-if torch.backends.mps.is_available() else "cuda"`; and one that is switched off: `is_available() and False`, or `device =
-"cpu"` beside the real choice in a comment. The device type of `autocast` is DEV209's. Quiet are comparisons, dictionary
-keys, `Literal[...]`, texts, code under a guard for that device, the guarded choice `"cuda" if torch.cuda.is_available()
-else "cpu"`, defaults of parameters and options (DEV213's), calls into `torch.cuda` itself, and files that load kernels. A
-condition that names the accelerator, such as `if args.gpu is not None`, is a guard.
+The rule reports a literal device that names an accelerator:
+
+* A string, an index or a `torch.device` selects the device: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`,
+  `device=0`, `.to(0)`.
+* `map_location` names an accelerator.
+* `parametrize("device", [...])` or a function named `device` provides an accelerator, and the file has no check for
+  one.
+* `f"cuda:{args.gpu}"` or `torch.device("cuda", i)` selects a GPU, and the file has no check for CUDA.
+* The last branch of a choice is an accelerator: `"mps" if torch.backends.mps.is_available() else "cuda"`.
+* The real choice is disabled: `is_available() and False`, or `device = "cpu"` next to the choice in a comment.
 
 ## Why it matters
-The line raises on a machine without that accelerator: a laptop, a CI runner, another vendor's
-card. With an index it also raises where there are fewer cards, and ignores the card that the
-rest of the program was told to use.
+The line raises an error on a machine without that accelerator. Examples are a laptop, a CI runner, and a machine with
+another vendor's GPU. An index also fails where fewer GPUs are present. It also ignores the GPU that the user chose for
+the program.
 
 ## Example
     import torch
@@ -31,18 +33,42 @@ Use instead:
         return torch.arange(n, device=device)
 
 ## Fix safety
-All places that name the card are one decision: one finding in a report, one device, chosen once, in the form that the file
-has. Safe in a program whose every use of the card is a device argument of torch's own, a name that no condition reads, or the
-move of what is surely a tensor or a module, where the index is absent or 0, no call makes a card the current one, and no
-`try` stands around it. Safe as well when a variable in scope is proved to be that accelerator wherever it exists, and the
-literal has no index. Unsafe otherwise: with an option such as `args.device`, which defaults to the CPU, the work moves to where
-the rest of the program runs. Only a hint where the file names several cards, since those indices are a placement, and
-where the index is computed.
+The rule treats all literals for one accelerator in a file as one decision. A report shows one finding for them. The fix
+chooses the device once, in the form that the file already uses.
+
+The fix is safe when all of these are true:
+
+* The accelerator is used only in device arguments of torch functions, in names that no condition reads, and in moves.
+  Every moved object is proved to be a tensor or a module.
+* The literal has no index, or its index is 0.
+* No call changes the current GPU.
+* No `try` surrounds the use.
+
+The fix is also safe when the literal has no index and a variable in scope is proved to hold the same accelerator.
+
+Otherwise the fix is unsafe. For example, `args.device` may default to the CPU. The work then moves to the CPU with the
+rest of the program.
+
+The rule makes a suggestion without an edit in these cases:
+
+* The file names several GPUs. The indices then distribute the work on purpose.
+* The index is computed.
 
 ## Known limits
-A literal `"cpu"` alone is not reported: most are meant (results, checkpoints, host data), and one whose
-tensor meets the run's device is DEV101's. Devices that are put together from text (`f"cuda:{rank}"`) are reported where nothing
-in the file asks for CUDA, starts processes, or speaks of the CPU.
+The rule does not report these cases:
+
+* The literal is part of a comparison, a dictionary key, `Literal[...]` or a text for people.
+* A guard surrounds the code. A guard is a condition that holds only where the accelerator is present. A condition that
+  names the accelerator also counts: `if args.gpu is not None`.
+* The choice has a guard: `"cuda" if torch.cuda.is_available() else "cpu"`.
+* The literal is an argument of a function in `torch.cuda`.
+* The file loads CUDA kernels.
+* The literal is `"cpu"`. Most of these literals are intended, for results, checkpoints or data. DEV101 reports such a
+  tensor when it is combined with a tensor on the device that the program chose.
+* The device is built from text, as in `f"cuda:{rank}"`, and the file checks for CUDA, starts processes or mentions the
+  CPU.
+
+DEV209 reports the device type of `autocast`. DEV213 reports the defaults of parameters and options.
 """
 
 from __future__ import annotations
@@ -81,14 +107,14 @@ from devlint_rules._shared import parsed, span_of
 
 _ROLES = frozenset({"argument", "assigned", "map", "listed", "computed"})
 
-_CHOOSE = Fix("Choose the device that is there, and use the index where it is an accelerator", Safety.HINT)
+_CHOOSE = Fix("Choose an available device, and use the index only for an accelerator", Safety.HINT)
 
 
 #: Why a literal that names an accelerator binds nothing to it, by its role.
 _OTHER_ROLES = {
-    "fallback": "another device is chosen where it is not there",
-    "default": "it is a default, which a call may replace; DEV213, which is not on by default, reports those",
-    "autocast": "mixed precision for a type that is not there is switched off, with a warning",
+    "fallback": "the code chooses another device where this one is absent",
+    "default": "it is a default that a caller may replace; DEV213 reports defaults, and is off by default",
+    "autocast": "torch disables mixed precision for an absent device type, with a warning",
 }
 
 
@@ -129,10 +155,12 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         if _is_quiet(event, site):
             return None
         if event.role == "off":
-            fix = Fix("Choose the device that is there, or say that it is the CPU", Safety.HINT)
-            return Finding(event.span, "the choice of a device is switched off: it is always `cpu`", fix, event.because)
+            fix = Fix("Choose an available device, or write the CPU without a choice", Safety.HINT)
+            return Finding(
+                event.span, "the choice of a device is switched off: the device is always `cpu`", fix, event.because
+            )
         if event.role == "computed":
-            message = f"device is hardcoded to `{event.type}`, and nothing in the file asks for it"
+            message = f"device is hardcoded to `{event.type}`, and the file never checks for this device"
             return Finding(event.span, message, _CHOOSE, event.because)
         place = event.type if event.index is None else f"{event.type}:{event.index}"
         message = f"device is hardcoded to `{place}`"
@@ -143,9 +171,11 @@ class HardcodedDevice(Rule[DeviceLiteral]):
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
         if event.role == "listed":
-            return Fix("Ask for it first, and leave out what is not there", Safety.HINT)
+            return Fix("Check for the device first, and leave it out where it is absent", Safety.HINT)
         whole = _device_call(event, site)
-        if event.index is not None and (hint := placed("Take the cards from a setting", site, event.type)):
+        if event.index is not None and (
+            hint := placed("Read the device indices from an option or a configuration file", site, event.type)
+        ):
             return hint
         if isinstance(whole, cst.Call) and not all(_is_literal(a.value) for a in whole.args):
             return Fix(
@@ -157,12 +187,12 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         if (event.role == "assigned" and not held) or (event.run_device is None and _is_assigned(site, whole)):
             chosen = _chosen(event, whole, site)
             if chosen is None:
-                return Fix("Choose the device that is there", Safety.HINT)
+                return Fix("Choose an available device", Safety.HINT)
             safety = Safety.SAFE if is_safe(event.type, site.facts) else Safety.UNSAFE
-            return Fix("Choose the device that is there", safety, (Edit(whole, site.expression(chosen)),))
+            return Fix("Choose an available device", safety, (Edit(whole, site.expression(chosen)),))
         device = run_device(event.run_device, site, event)
         if device is None:
-            return Fix("Choose the device that is there", Safety.HINT, why=TOO_EARLY)
+            return Fix("Choose an available device", Safety.HINT, why=TOO_EARLY)
         text = device.text
         if event.argument == "type":
             is_new = bool(device.needs) and not device.is_text

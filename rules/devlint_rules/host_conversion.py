@@ -1,13 +1,17 @@
-"""A tensor that may be on an accelerator is handed to numpy or another library of the host.
+"""A tensor that may be on an accelerator is passed to NumPy or to another library that reads only CPU memory.
 
 ## What it flags
-`x.numpy()`, and functions of numpy, matplotlib, scikit-learn, OpenCV, PIL and pandas that are given a tensor which
-is, or under the default assumption may be, on an accelerator; also one that is stored into an array of numpy,
-`scores[:, 0] = x`, looks something up in one, `labels[order]`, or has one as its second operand, `x * weights`.
+The rule reports a tensor that is on an accelerator, or may be, in these cases:
+
+* The code calls `x.numpy()`.
+* The tensor is passed to a function of NumPy, matplotlib, scikit-learn, OpenCV, PIL or pandas.
+* The tensor is stored in a NumPy array: `scores[:, 0] = x`.
+* The tensor is the index of a NumPy array: `labels[order]`.
+* The second operand of an operation on the tensor is a NumPy array: `x * weights`.
 
 ## Why it matters
-These libraries read host memory. `x.numpy()` stops with "can't convert cuda:0 device type tensor to numpy. Use
-Tensor.cpu() to copy the tensor to host memory first", and so does everything that calls it.
+These libraries read only CPU memory. `x.numpy()` stops with "can't convert cuda:0 device type tensor to numpy. Use
+Tensor.cpu() to copy the tensor to host memory first". Functions that call it stop with the same error.
 
 ## Example
     import numpy as np
@@ -29,16 +33,25 @@ Use instead:
         return float(np.median(predictions.detach().cpu().numpy()))
 
 ## Fix safety
-Safe: for a tensor on the CPU `.cpu()` returns the tensor itself, and `.detach()` shares its memory; with a gradient
-the call raises today. No fix across a comment; a hint for a list of tensors.
+The fix adds `.cpu()`, and `.detach()` where the tensor may have a gradient. The fix is safe. For a CPU tensor, `.cpu()`
+returns the tensor itself and `.detach()` shares its memory. For a tensor with a gradient, the call fails today.
+
+There is no fix when the edit would remove a comment. For a list of tensors, the rule makes a suggestion without an
+edit.
 
 ## Known limits
-Silent when the tensor's device is not known, for `numpy(force=True)`, in a `try` that catches `TypeError` by its name,
-and in code that runs on the host by contract: data sets, samplers, collate functions. What numpy reads as a number
-is no fault on any device: one place of an array, `losses[i] = loss`, and an index of one element, `labels[x[i : i + 1]]`;
-nor is what keeps a tensor as it is, an array of objects or `np.nonzero(x)`. An argument of a plain function
-counts only where the file handles devices, and, where the file calls the function, only when a call passes what was
-moved or what a model gave.
+The rule reports nothing in these cases:
+
+* The device of the tensor is unknown.
+* The code calls `numpy(force=True)`.
+* The call stands in a `try` that catches `TypeError` by name.
+* The code belongs to a data set, a sampler or a collate function. They run on the CPU.
+* NumPy reads the tensor as a number. Examples are one element of an array, `losses[i] = loss`, and an index with one
+  element, `labels[x[i : i + 1]]`.
+* NumPy keeps the tensor as an object. Examples are an array of objects and `np.nonzero(x)`.
+
+An argument of a plain function counts only when the file handles devices. If the file calls the function, a call must
+also pass a moved tensor or the output of a model.
 """
 
 from __future__ import annotations
@@ -57,7 +70,7 @@ class HostConversion(Rule[Use | DeviceMismatch]):
     meta = RuleMeta(
         code="DEV109",
         name="host-conversion",
-        summary="a tensor that may be on an accelerator is given to a library of the host",
+        summary="a tensor that may be on an accelerator is passed to a library for CPU data",
         since="0.1.0",
         level="certain / assume",
         severity=Severity.ERROR,
@@ -90,12 +103,12 @@ class HostConversion(Rule[Use | DeviceMismatch]):
         detached = event.detached or ends_with_detach(event.operand.node)
         methods = ("cpu",) if detached else ("detach", "cpu")
         if event.consumer.startswith("torch."):
-            return Fix("Bring it to the CPU first: `.cpu()`", Safety.HINT)
+            return Fix("Copy the tensor to the CPU first: `.cpu()`", Safety.HINT)
         if event.consumer != "numpy" and not is_one_tensor(event):
             return Fix("Copy each tensor to the CPU", Safety.HINT)
         if event.also_arrays:
-            return Fix("Copy it to the CPU where the function is called", Safety.HINT)
-        title = f"Copy it to the CPU: `{'.'.join(f'{method}()' for method in methods)}`"
+            return Fix("Copy the tensor to the CPU where the function is called", Safety.HINT)
+        title = f"Copy the tensor to the CPU: `{'.'.join(f'{method}()' for method in methods)}`"
         return Fix(title, Safety.SAFE, (Edit(node, shared.chain(node, *methods)),))
 
 

@@ -1,14 +1,17 @@
 """An index or a mask is on another device than the tensor that it reads.
 
 ## What it flags
-`x[i]` where `x` is on the CPU and the index or mask `i` is, or may be, on an accelerator; and `gather`, `scatter`,
-`index_select`, `index_add`, `take`, `masked_select`, `masked_fill`, `embedding` and their relatives, whose index must be
-on the device of the tensor itself.
+The rule reports two kinds of operations:
+
+* In `x[i]`, `x` is on the CPU, and the index or mask `i` is or may be on an accelerator.
+* A function reads or writes a tensor by an index on another device. Such functions are `gather`, `scatter`,
+  `index_select`, `index_add`, `take`, `masked_select`, `masked_fill` and `embedding`.
 
 ## Why it matters
-`x[i]` stops with "indices should be either on cpu or on the same device as the indexed tensor (cpu)", the functions with
-"Expected all tensors to be on the same device". An index on the CPU may read an accelerator's tensor with `x[i]`, so that
-the mistake looks harmless from the other side.
+`x[i]` stops with "indices should be either on cpu or on the same device as the indexed tensor (cpu)". The functions
+stop with "Expected all tensors to be on the same device".
+
+The opposite case of `x[i]` works: a CPU index may read a tensor on an accelerator. This makes the bug easy to overlook.
 
 ## Example
     import torch
@@ -28,15 +31,22 @@ Use instead:
         return names[(scores > 0.5).cpu()]
 
 ## Fix safety
-The index moves to the tensor that it reads; a table that an object keeps, made on the CPU, moves to its index where it is
-read. Safe, since torch refuses the operation on every machine on which the devices differ, and the move changes nothing on
-all others; unsafe inside a `try` that catches errors. There is no fix across a comment, and where nothing in scope says the
-device.
+The fix moves the index to the device of the tensor. There is one exception. A table that was created on the CPU and is
+kept as an attribute moves to the device of its index.
+
+The fix is safe, because torch refuses the operation wherever the devices differ. On other machines the move changes
+nothing. The fix is unsafe inside a `try` that catches errors.
+
+There is no fix when the edit would remove a comment, or when no variable in scope holds the device.
 
 ## Known limits
-Silent when one of the devices is not known, and for an index or a tensor made by a factory call without a device, which is
-DEV102 where it is made, unless the tensor is a table that an object keeps.
-The input of an `nn.Embedding` is an input of a module, which is DEV103.
+The rule reports nothing when one of the devices is unknown.
+
+Other rules report these cases:
+
+* DEV102 reports an index or a tensor that is created without a device. If this tensor is a table that is kept as an
+  attribute, DEV104 reports it instead.
+* DEV103 reports the input of an `nn.Embedding`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
-"""A tensor type of CUDA stands for a dtype and a device at once.
+"""A CUDA tensor type is used instead of a dtype and a device.
 
 ## What it flags
-`torch.cuda.FloatTensor` and its siblings as constructors, as an argument of `.type`, or kept in a variable,
-`.type("torch.cuda.FloatTensor")`, `x.type() == "torch.cuda.HalfTensor"`, and the storages of `torch.cuda`.
-Quiet under a guard for CUDA, which includes the choice `torch.cuda.FloatTensor if use_cuda else
-torch.FloatTensor`, in `isinstance`, tuples and comparisons, as the argument of `torch.set_default_tensor_type`
-(DEV204's), and in files that load kernels.
+The rule reports these cases:
+
+* A tensor type such as `torch.cuda.FloatTensor` is called as a constructor.
+* A tensor type is passed to `.type`, as a class or as text: `.type("torch.cuda.FloatTensor")`.
+* A tensor type is kept in a variable.
+* The type of a tensor is compared with a text: `x.type() == "torch.cuda.HalfTensor"`.
+* A storage type of `torch.cuda` is used.
 
 ## Why it matters
-On a build without CUDA the constructor raises `TypeError`. On others the tensor is on the current card,
-whatever device the run has. Without data the constructor gives memory as it is, and one number means a size.
+In a torch build without CUDA the constructor raises `TypeError`. With CUDA it creates the tensor on the current GPU and
+ignores the device that the program chose. Without data it returns uninitialized memory, and a single number is a size.
 
 ## Example
     import torch
@@ -27,13 +29,28 @@ Use instead:
         return torch.tensor([0.1, 0.9], dtype=torch.float32, device=device)
 
 ## Fix safety
-Unsafe: the tensor moves to the device of the run, which is introduced where none is in scope. Lists and arrays
-become `torch.tensor`, numbers the sizes of `torch.empty`, or of `torch.zeros` and `torch.ones` where the tensor
-is filled at once. Types are compared by their dtype, which a tensor on another device has too. Only a hint
-where the argument may be data or a size, and for types that are kept in a variable.
+The fix is unsafe, because the tensor moves to the device that the program chose. If no variable in scope holds this
+device, the fix adds one.
+
+* A list or an array becomes an argument of `torch.tensor`.
+* Numbers become the sizes of `torch.empty`. If the code fills the tensor at once, the fix uses `torch.zeros` or
+  `torch.ones`.
+* A comparison of types becomes a comparison of dtypes. The dtype is the same on every device.
+
+The rule makes a suggestion without an edit in these cases:
+
+* The argument may be data or a size.
+* The type is kept in a variable.
 
 ## Known limits
-A type that is put together from text is not recognised.
+The rule does not report these cases:
+
+* A guard for CUDA surrounds the code. This includes the choice
+  `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor`.
+* The type stands in `isinstance`, in a tuple or in a comparison of types.
+* The type is an argument of `torch.set_default_tensor_type`, which DEV204 reports.
+* The file loads CUDA kernels.
+* The type is built from text.
 """
 
 from __future__ import annotations
@@ -75,7 +92,7 @@ class LegacyCudaType(Rule[Event]):
     meta = RuleMeta(
         code="DEV203",
         name="legacy-cuda-type",
-        summary="tensor type of CUDA instead of a dtype and a device",
+        summary="tensor type of `torch.cuda` instead of a dtype and a device",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -125,14 +142,14 @@ class LegacyCudaType(Rule[Event]):
             return None
         if not event.is_call and any(isinstance(node, cst.Tuple) for node in above[-3:-1]):
             return None  # types in a row are what `isinstance` asks for; the type itself exists on every build
-        message = f"`{spelled(event, site)}` only works where CUDA does"
+        message = f"`{spelled(event, site)}` only works with CUDA"
         return Finding(event.span, message, self._fix(event, around, site), event.because)
 
     def _fix(self, event: ApiCall, around: cst.Call | None, site: Site) -> Fix:
         if not event.is_call:
             if around is not None and isinstance(around.func, cst.Attribute) and around.func.attr.value == "type":
                 return _move(event.qualname, around, event.run_device, event, site)
-            return Fix("Keep a dtype and a device instead", Safety.HINT)
+            return Fix("Store a dtype and a device instead", Safety.HINT)
         device = run_device(event.run_device, site, event)
         if device is None:
             return Fix("Use `torch.tensor` or `torch.empty` with a dtype and a device", Safety.HINT)
@@ -179,7 +196,7 @@ def _filled(site: Site) -> tuple[cst.CSTNode, str | None]:
 def _test(event: TypeTest, site: Site) -> Finding | None:
     """`x.type() == "torch.cuda.HalfTensor"` as `x.dtype == torch.float16`."""
     dtype = dtype_of(event.type_name)
-    message = f"`.type()` is compared with `{event.type_name}`, which it is on CUDA alone"
+    message = f"`.type()` is compared with `{event.type_name}`, but it returns this type only on CUDA"
     if dtype is None or site.has_comment(site.node):
         return None
     subject = site.at(event.subject)

@@ -1,12 +1,14 @@
-"""The lengths given to `pack_padded_sequence` are on an accelerator.
+"""The lengths that `pack_padded_sequence` gets are on an accelerator.
 
 ## What it flags
-`pack_padded_sequence(x, lengths)` where `lengths` is a tensor that is, or may be, on an accelerator.
+The rule reports `pack_padded_sequence(x, lengths)` when `lengths` is a tensor that is or may be on an accelerator.
 
 ## Why it matters
-The lengths are read on the host, even when everything else is on an accelerator. The call stops with "'lengths' argument
-should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor". It is the reverse of the usual bug: a batch was moved as a
-whole, or the lengths were counted from a mask on the device.
+`pack_padded_sequence` reads the lengths on the CPU, even when all other tensors are on an accelerator. The call stops
+with "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor".
+
+This bug is the reverse of the usual one. The code moved the whole batch, or it counted the lengths from a mask on the
+accelerator.
 
 ## Example
     import torch
@@ -28,13 +30,17 @@ Use instead:
         return pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
 
 ## Fix safety
-Safe: `.cpu()` gives a tensor on the CPU back as it is, and any other is refused today. No fix across a comment.
+The fix adds `.cpu()`. It is safe: for a CPU tensor, `.cpu()` returns the tensor itself, and torch refuses any other
+tensor today. There is no fix when the edit would remove a comment.
 
 ## Known limits
-Silent when it is not known that the lengths are a tensor, since a list is taken as well; in code that runs on the host by
-contract, such as collate functions; and for an argument that is lengths by its name, whose caller knows where they must
-be, unless the function brings it together with its data where torch refuses two devices: `x * mask` with
-`mask = lengths > 0`. An index may be on the CPU.
+The rule reports nothing in these cases:
+
+* The lengths are not known to be a tensor. `pack_padded_sequence` also accepts a list.
+* The code belongs to a collate function or to similar code that runs on the CPU.
+* The lengths are an argument whose name says that it holds lengths. Its caller knows where they must be. The rule still
+  reports the call when the function combines the lengths with the data and torch would refuse two devices. An example
+  is `x * mask` with `mask = lengths > 0`. A CPU index is accepted by torch, so an index does not count.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""A checkpoint is loaded onto the device that saved it.
+"""A checkpoint is loaded to the device that it was saved from.
 
 ## What it flags
-`torch.load`, `torch.jit.load`, `torch.hub.load_state_dict_from_url` and `model_zoo.load_url` without `map_location`, or
-with a literal `None`. Quiet when `**kwargs` may carry it, under a guard for CUDA, and where
-the file holds no tensors: what the same class or file saves are numbers, or what is loaded goes to `torch.from_numpy`.
+The rule reports `torch.load`, `torch.jit.load`, `torch.hub.load_state_dict_from_url` and `model_zoo.load_url` when
+`map_location` is missing or is a literal `None`.
 
 ## Why it matters
-Every storage goes back to the device it was saved from. On a machine without that device the
-call raises; with several processes each of them loads onto the first card.
+torch restores every tensor to the device that it was saved from. On a machine without this device, the call raises an
+error. If several processes load the checkpoint, each of them uses memory on the first GPU.
 
 ## Example
     import torch
@@ -21,12 +20,20 @@ Use instead:
     state = torch.load("checkpoint.pt", map_location="cpu")
 
 ## Fix safety
-Unsafe: code after the load may rely on where the tensors are. The device of the run is used where the code
-chooses one in scope, else `"cpu"`, from where `load_state_dict` copies to each parameter's device. A whole module that is
-used where it was loaded to goes to the device of the run where the file uses an accelerator.
+The fix is unsafe, because later code may rely on the device of the tensors.
+
+* If the code chooses a device and it is in scope, the fix passes this device.
+* Otherwise the fix passes `"cpu"`. `load_state_dict` then copies each tensor to the device of its parameter.
+* The checkpoint may hold a whole module that the code uses directly, in a file that uses an accelerator. Then the fix
+  passes an available device.
 
 ## Known limits
-Files that hold no tensors need no `map_location`; that can be seen only where the same file writes or reads them.
+The rule does not report these cases:
+
+* `**kwargs` may contain `map_location`.
+* A guard for CUDA surrounds the call. A guard is a condition that holds only where CUDA is present.
+* The checkpoint contains no tensors. The rule knows this only from the same file. The class or the file saves only
+  numbers, or it passes the loaded data to `torch.from_numpy`.
 """
 
 from __future__ import annotations
@@ -91,7 +98,9 @@ class LoadWithoutMapLocation(Rule[Load]):
             if event.map_location is None
             else Edit(site.at(event.map_location.span), value)
         )
-        message = f"`{site.code(call.func)}` puts the tensors on the device that saved them"
+        message = (
+            f"`{site.code(call.func)}` puts the tensors on the device that saved them, and raises where it is absent"
+        )
         fix = Fix(f"Pass `map_location={where}`", Safety.UNSAFE, (edit,), needs)
         return Finding(event.span, message, fix, event.because)
 

@@ -1,17 +1,24 @@
 """An operation gets tensors that are on different devices.
 
 ## What it flags
-An operator, a torch function, a method, a functional or an in-place operation whose tensors are proved to be on
-different devices, by the rules that torch itself applies: a 0-dim CPU tensor goes with anything, a CPU index may read
-an accelerator tensor, and a copy (`a.copy_(b)`, `a[0] = b`) may cross devices. Also what an object copies of a model's
-state before the model moves, or keeps on a device of its own, where it meets the model's tensors later. Also an entry of a
-checkpoint that was loaded to the CPU and takes the place of an attribute that its class puts on a device, where methods
-combine it with others, and one that comes back on the card of the process that saved it and is compared with what was
-computed on this one's.
+The rule reports an operation when its tensors are proved to be on different devices. An operation is an operator, a
+torch function, a tensor method or an in-place operation. The rule knows the combinations that torch accepts:
+
+* A 0-dim CPU tensor may be combined with a tensor on any device.
+* A CPU index may read a tensor on an accelerator.
+* A copy may cross devices: `a.copy_(b)`, `a[0] = b`.
+
+The rule also reports these cases:
+
+* An object copies a model's state before the model moves. The copy is later combined with the model's tensors.
+* An object keeps tensors on a device of its own. They are later combined with the model's tensors.
+* A checkpoint is loaded to the CPU, and an entry of it replaces an attribute. The class puts this attribute on a
+  device, and its methods combine it with other tensors.
+* An entry of a checkpoint returns to the GPU that saved it. It is compared with a tensor on the GPU of this process.
 
 ## Why it matters
-The operation stops with "Expected all tensors to be on the same device" on a machine with an accelerator, and works on
-one without: it passes every test on a laptop.
+On a machine with an accelerator, the operation stops with "Expected all tensors to be on the same device". On a machine
+without one, the same code works. Every test on a laptop passes.
 
 ## Example
     import torch
@@ -31,16 +38,29 @@ Use instead:
         return x @ weight.to(x.device)
 
 ## Fix safety
-The operand that is off is moved where it is used, or at the top of the loop that yields it. Safe where torch refuses
-the operation on every machine on which the devices differ, since the move changes nothing on all others. Unsafe where
-that rests on the assumption that an argument is a tensor that may be on an accelerator, inside a `try` that catches
-errors, for the target of an in-place operation, and for an entry of a checkpoint. There is no fix where no expression for the
-device is in scope.
+The fix moves the tensor that is on the wrong device. It does so where the tensor is used, or at the top of the loop
+that yields the tensor. The fix is safe when torch refuses the operation wherever the devices differ. On other machines
+the move changes nothing.
+
+The fix is unsafe in these cases:
+
+* The finding assumes that an argument is a tensor, and that it may be on an accelerator.
+* The operation stands in a `try` that catches errors.
+* The moved tensor is the target of an in-place operation.
+* The moved tensor is an entry of a checkpoint.
+
+There is no fix when no variable in scope holds the device.
 
 ## Known limits
-Silent when one of the devices is not known, and where a CPU tensor may be 0-dim in an operation that takes one. A
-factory call without a device is reported as DEV102 where it is written, an input of a module as DEV103, an index or a
-mask as DEV104, an attribute that does not move with its module as DEV106.
+The rule reports nothing when one of the devices is unknown. It also reports nothing when the operation accepts a 0-dim
+CPU tensor and the CPU tensor may be 0-dim.
+
+Other rules report these cases:
+
+* DEV102 reports a tensor that is created without a device.
+* DEV103 reports the input of a module.
+* DEV104 reports an index or a mask.
+* DEV106 reports an attribute that does not move with its module.
 """
 
 from __future__ import annotations
@@ -97,7 +117,7 @@ class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):
         )
         if off.span == other.span:
             message = (
-                f"{shared.name(off)} holds a tensor that {shared.whereabouts(off.value)} beside one that "
+                f"{shared.name(off)} holds a tensor that {shared.whereabouts(off.value)} and a tensor that "
                 f"{shared.whereabouts(other.value)}: {self._refusal(event)}"
             )
         forgotten = shared.forgotten_module(event)
@@ -115,23 +135,23 @@ class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):
         if not entry.value.device:
             there = describe(attribute.value.device)
             message = (
-                f"{shared.name(entry)} comes back on the card that saved it, and {shared.name(attribute)} is on {there}: "
+                f"{shared.name(entry)} comes back on the GPU that saved it, and {shared.name(attribute)} is on {there}: "
                 f"`{event.operation}` needs both on one device"
             )
             hint = Fix(f"Load the checkpoint to the CPU, or move {shared.name(entry)} to {there}", Safety.HINT)
             return Finding(event.span, message, hint, shared.trail(event, event.span))
         message = (
-            f"{shared.name(entry)} stays on the CPU and takes the place of {shared.name(attribute)}, which was put on "
+            f"{shared.name(entry)} stays on the CPU and replaces {shared.name(attribute)}, which was put on "
             f"{describe(attribute.value.device)}: `{event.operation}` needs its operands on one device"
         )
         fix: Fix | None = None
         node = site.at(entry.span)
         if not attribute.value.is_tensor:
             message = (
-                f"{shared.name(entry)} stays on the CPU and takes the place of {shared.name(attribute)}, copies of a model's "
+                f"{shared.name(entry)} stays on the CPU and replaces {shared.name(attribute)}, which holds copies of a model's "
                 f"parameters: `{event.operation}` needs its operands on one device"
             )
-            fix = Fix("Move its tensors to the device of the parameters", Safety.HINT)
+            fix = Fix(f"Move the tensors of {shared.name(entry)} to the device of the parameters", Safety.HINT)
         elif isinstance(node, cst.BaseExpression) and not site.has_comment(node):
             place = site.expression(f"{attribute.text}.device")
             title = f"Move {shared.name(entry)} to the device of {shared.name(attribute)}"
@@ -141,7 +161,7 @@ class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):
     def _refusal(self, event: Meet) -> str:
         """Why torch refuses it, said of the operation."""
         if event.how == "index":
-            return "what is written at an index must be on the device of the tensor, or be 0-dim"
+            return "a value that is written by an index must be on the device of the tensor, or be 0-dim"
         if event.how == "out":
             return f"the result of `{event.operation}` cannot be written to another device"
         return f"`{event.operation}` needs both on one device"

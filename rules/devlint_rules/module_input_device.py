@@ -1,14 +1,22 @@
 """A module is called with an input that is on another device than its parameters.
 
 ## What it flags
-A call of a module whose parameters are proved to be on one device with a tensor that is proved to be on another:
-batches of a `DataLoader` that were never moved, targets given to a loss beside outputs of the model, a model, a metric or
-a freshly built submodule that was never moved, or on one path of a function only. A model that cannot be read counts where
-the file moves another one that the same call makes, or where it is called like a network and made of sizes alone.
+The rule reports the call of a module when its parameters and its input are proved to be on different devices. Typical
+cases are:
+
+* The batches of a `DataLoader` are never moved.
+* A loss gets the outputs of the model and targets that are not moved.
+* A model, a metric or a new submodule is never moved.
+* The input is moved on one path of the function only.
+
+A class may be defined in a file that cannot be read. An object of such a class counts as a model in these cases:
+
+* The function that creates it also creates another model, and the file moves the other model.
+* The class is named like a network, and its constructor gets only sizes.
 
 ## Why it matters
-Moving the model is half of the work. The first layer stops with "Expected all tensors to be on the same device" on a
-machine with an accelerator, and the same loop runs on one without.
+The model and its input must both be moved. On a machine with an accelerator, the first layer stops with "Expected all
+tensors to be on the same device". On a machine without one, the same loop runs.
 
 ## Example
     import torch
@@ -37,16 +45,22 @@ Use instead:
             print(model(inputs).shape, labels.shape)
 
 ## Fix safety
-The input is moved at the top of the loop that yields it, else where it is given to the module. Safe where the call is
-refused on every machine on which the devices differ, since the move changes nothing on all others; unsafe where that
-rests on the assumption that a function's arguments may be on an accelerator, and inside a `try` that catches errors. A
-module that is off gets a hint: it is moved once, before the loop and before its optimizer is made. Where the output of a
-module that was never moved meets what was, the module is moved where it is made, with what it is given, and not its output;
-that is unsafe.
+The fix moves the input at the top of the loop that yields it. Without such a loop, it moves the input at the call. The
+fix is safe when the call fails wherever the devices differ. On other machines the move changes nothing.
+
+The fix is unsafe in these cases:
+
+* The finding assumes that the arguments of a function may be on an accelerator.
+* The call stands in a `try` that catches errors.
+* The output of a module that was never moved is combined with moved tensors. The fix then moves this module and its
+  inputs.
+
+If the module itself is on the wrong device, the rule makes a suggestion without an edit. Move the module once, before
+the loop and before its optimizer is created.
 
 ## Known limits
-Silent when the device of the module or of the input is not known, and for modules without parameters or buffers. A
-tensor that the file itself makes without a device is reported as DEV102 where it is made.
+The rule reports nothing when the device of the module or of the input is unknown. It also reports nothing for modules
+without parameters and buffers. DEV102 reports a tensor that the file creates without a device.
 """
 
 from __future__ import annotations
@@ -90,7 +104,7 @@ class ModuleInputDevice(Rule[Meet | DeviceMismatch]):
         forgotten = shared.forgotten_module(event)
         if forgotten is not None:
             message = (
-                f"`{forgotten}` was never moved, so that {shared.name(off)} {shared.whereabouts(off.value)}; "
+                f"`{forgotten}` was never moved, so {shared.name(off)} {shared.whereabouts(off.value)}; "
                 f"{shared.name(other)} {shared.whereabouts(other.value)}: the call of {shared.callee(event)} needs both on one "
                 "device"
             )
@@ -109,7 +123,7 @@ class ModuleInputDevice(Rule[Meet | DeviceMismatch]):
         where = f"{shared.name(event.off)} with `.to({device})`" if device is not None else f"{shared.name(event.off)}"
         if event.off.value.moved:
             return Fix(f"Move {where} again before it is called, or save copies of its tensors", Safety.HINT)
-        return Fix(f"Move {where} once, before its optimizer is made", Safety.HINT)
+        return Fix(f"Move {where} once, before its optimizer is created", Safety.HINT)
 
 
 def moved(module: Value) -> str:

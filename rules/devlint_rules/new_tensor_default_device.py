@@ -1,22 +1,34 @@
-"""A new tensor is made without a device and then meets tensors that may be on an accelerator.
+"""A new tensor is created without a device and is then combined with tensors that may be on an accelerator.
 
 ## What it flags
-A factory call such as `torch.zeros` or `torch.arange` that names no device, so that its tensor is on the CPU, when that
-tensor, or a view of it, or arithmetic on it, then meets a tensor of an argument, a parameter, a buffer or a gradient.
-Also one that such a tensor's values are written into, in a module's `forward` and in functions on annotated tensors of
-a file that works with torch alone, or that is made in the size of such a tensor and is returned or kept: its result
-stays on the CPU. So does one that a function returns on one path where its other paths return what is computed from its
-arguments, one of host data that is returned together with others of which each was moved, one that stays in a list beside
-an accelerator's tensors, and one that is sent through the default process group, since NCCL takes no CPU tensor; not
-where the file makes that group without a backend, or leaves the backend to other code.
-It is reported where the tensor is made; where that is a helper without a device
-(no tensor that may be on an accelerator, no `device` that it is given), at the call of the helper. Where what it meets is
-a tensor by the operation alone, and comes from an argument (`torch.cat([torch.ones(n, 1), data.x])`), that counts as well.
-So does what the annotated fields of a data class or a named tuple hold, and, in a method of a module or of a loss, what
-has the name of a loss and is added in place to a scalar of the CPU.
+A factory call is a call that creates a tensor, such as `torch.zeros` or `torch.arange`. Without a device it creates a
+CPU tensor. The rule reports the call when an operation combines this tensor with an argument, a parameter, a buffer or
+a gradient. A view of the new tensor counts as well, and so does a result computed from it.
+
+The rule also reports these cases:
+
+* The values of a tensor on an accelerator are copied into the new tensor. The rule reports this in `forward` and in
+  functions with annotated tensors, if the file uses no other array library.
+* The new tensor has the size of such a tensor, and the function returns or keeps it. The result stays on the CPU.
+* A function returns the new tensor on one path. On other paths it returns a result computed from its arguments.
+* A function returns several tensors that were created from host data. It moves all of them except one.
+* The new tensor stays in a list that also holds tensors on an accelerator.
+* The new tensor is sent through the default process group, and NCCL accepts no CPU tensor. The rule reports nothing
+  here if the file creates the group without a backend, or if other code chooses the backend.
+
+The finding points to the call that creates the tensor. This call may stand in a helper function. The helper has no
+`device` argument, and none of its tensor arguments may be on an accelerator. Then the finding points to the call of the
+helper.
+
+The other operand counts as a tensor in these cases:
+
+* It comes from an argument, and the operation accepts only tensors: `torch.cat([torch.ones(n, 1), data.x])`.
+* It is a field of a data class or a named tuple that is annotated as a tensor.
+* Its name says that it is a loss, and it is added in place to a CPU scalar. This counts in methods of a module or a
+  loss.
 
 ## Why it matters
-This is the commonest device bug: the code works on the CPU, where it is tested, and stops with "Expected all tensors
+This is the most common device bug. The code works on the CPU, where it is tested. It stops with "Expected all tensors
 to be on the same device" as soon as its inputs are on an accelerator.
 
 ## Example
@@ -37,20 +49,35 @@ Use instead:
         return x + steps
 
 ## Fix safety
-Safe where the new tensor meets the other in an operation: where the program works today, both are on one device
-already. Unsafe where a result merely stays on the CPU, since what follows may count on that, where an element of a tensor is
-written, which may be 0-dim, and where nothing says where the other tensor is.
-Only `device=` is added, never `zeros_like` or `new_zeros`, which would take the dtype of the
-other tensor too. Constructors that take no `device`, such as `torch.from_numpy` and `torch.FloatTensor`, are followed
-by `.to(...)` instead, and so are calls of helpers that take none. There is no fix next to `**kwargs`, across a comment,
-or where nothing in scope says the device; then it is a hint.
+The fix adds `device=` to the factory call. It never uses `zeros_like` or `new_zeros`, because they would also copy the
+dtype of the other tensor. Some constructors accept no `device`, such as `torch.from_numpy` and `torch.FloatTensor`. The
+fix adds `.to(...)` after them, and after helpers without a `device` argument.
+
+The fix is safe when an operation combines the two tensors. Wherever the program works today, both are on one device
+already.
+
+The fix is unsafe in these cases:
+
+* The result stays on the CPU, and nothing fails. Later code may rely on a CPU tensor.
+* The code writes an element of the other tensor. This element may be 0-dim, and torch copies it from any device.
+* The code does not say on which device the other tensor is.
+
+The rule makes a suggestion without an edit in these cases:
+
+* The call has `**kwargs`.
+* The edit would remove a comment.
+* No variable in scope holds the device.
 
 ## Known limits
-Mostly assumes that a function's tensor arguments and a module's parameters may be on an accelerator. Silent where what the
-tensor meets is not known to be a tensor, where it may be a scalar itself, where a module of the project takes it and does
-not compute with it, after `torch.set_default_device` or inside `with torch.device(...)`, where a condition or a flag keeps
-the path that makes the tensor from the place where it would meet another, for a part of a batch that stays while others
-are moved, and for a buffer of which every computation moves a copy.
+Most findings assume that tensor arguments and module parameters may be on an accelerator. The rule reports nothing in
+these cases:
+
+* The other operand is not known to be a tensor, or it may be a Python number.
+* A module of the project takes the other operand and does not compute with it.
+* The call stands after `torch.set_default_device` or inside `with torch.device(...)`.
+* A condition or a flag separates the path that creates the tensor from the operation.
+* The tensor is a part of a batch, and the other parts are moved.
+* The tensor is a buffer, and every computation moves a copy of it.
 """
 
 from __future__ import annotations
@@ -118,34 +145,34 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
         assert handed is not None
         line = site.line(handed.factory.span)
         option = "" if handed.option is None else f" without a `{handed.option}`"
-        return f"`{handed.helper}(...)`{option} gives a CPU tensor (made by `{creation.function}` on {line})"
+        return f"`{handed.helper}(...)`{option} returns a CPU tensor (made by `{creation.function}` on {line})"
 
     def _consequence(self, event: Meet, site: Site) -> str:
         """What becomes of the new tensor, as the rest of the sentence."""
-        other = f"{shared.name(event.other)}, which {shared.whereabouts(event.other.value)}"
+        other = f"{shared.name(event.other)}, {shared.which(event.other.value)}"
         line = f"on {site.line(event.span)}"
         if event.how == "copy":
-            return f" and stays on the CPU; {other}, is written into it {line}"
+            return f" that stays on the CPU; {other}, is copied into it {line}"
         if event.how == "buffer":
-            return f" and takes the place of the buffer `self.{event.operation}` {line}, which moves with the module"
+            return f" that replaces the buffer `self.{event.operation}` {line}; a buffer moves with the module"
         if event.how == "kept":
-            return f" and stays where it is not replaced; {other}, is put beside it {line}"
+            return f" that stays where it is not replaced; {other}, is stored next to it {line}"
         if event.how == "paths":
-            return f" that is returned here; what other paths return {shared.whereabouts(event.other.value)}"
+            return f" that is returned here; other paths return a tensor that {shared.whereabouts(event.other.value)}"
         if event.how == "beside":
-            return f" that is returned {line}, beside {other}"
+            return f" that is returned {line}, together with {other}"
         if event.how == "collective":
             return (
                 f"; {shared.name(event.other)} {line} sends it through the process group, and NCCL takes no CPU tensor"
             )
         if event.how == "size":
-            return f" in the size of {other}, and leaves the function {line}"
-        return f"; it meets {other}, in {shared.operation(event)} {line}"
+            return f" with the size of {other}; the CPU tensor leaves the function {line}"
+        return f"; in {shared.operation(event)} {line} it meets {other}"
 
     def _fix(self, event: Meet, site: Site) -> Fix:
         """Every call that has a part in the tensor gets its device; a hint where one of them cannot."""
         edits = []
-        title = "Create it on the device of " + shared.name(event.other)
+        title = "Create the tensor on the device of " + shared.name(event.other)
         if len(event.off.value.made) > PLACES:
             return Fix(f"{title}: pass `device=`", Safety.HINT)
         for creation in event.off.value.made:
@@ -156,7 +183,7 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
             if edit is None or device is None:
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
             edits.append(edit)
-            title = f"Create it on `{device}`" if _is_created(creation) else f"Move what it gives to `{device}`"
+            title = f"Create the tensor on `{device}`" if _is_created(creation) else f"Move the result to `{device}`"
         stays = event.how in ("copy", "size", "kept", "paths", "buffer", "beside") or _may_write_number(event)
         safety = Safety.UNSAFE if stays or event.other.value.is_unplaced else Safety.SAFE
         return Fix(title, safety, tuple(edits))

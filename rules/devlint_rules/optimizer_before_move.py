@@ -1,15 +1,21 @@
-"""A model is moved after its optimizer got state.
+"""A model is moved after its optimizer has created state.
 
 ## What it flags
-`model.to(device)`, `model.cuda()` after an optimizer was given `model.parameters()`, by itself or through a list that was
-filled with them, and has state: it was loaded, a step was made, or the optimizer makes it at once, as `Adagrad` does. With
-XLA named as the target also without state.
+The rule reports `model.to(device)` and `model.cuda()` when an optimizer already holds the parameters and has state. The
+optimizer gets `model.parameters()` directly, or through a list that holds them. The optimizer has state in these cases:
+
+* The state was loaded.
+* The optimizer made a step.
+* The constructor creates state, as `Adagrad` does.
+
+If the target is XLA, the move is reported even when the optimizer has no state.
 
 ## Why it matters
-`torch.optim` asks to move a model before its optimizer is made. State that exists already stays on the old device, and the
-next step stops with "Expected all tensors to be on the same device". Without state the optimizer survives a move between
-the CPU and CUDA, MPS or XPU, because the parameters stay the same objects; under XLA they do not, and the optimizer trains
-parameters that nobody uses.
+The documentation of `torch.optim` says to move a model before its optimizer is created. A later move does not move
+state that exists. The next step stops with "Expected all tensors to be on the same device".
+
+Without state, a move between the CPU and CUDA, MPS or XPU does no harm: the parameters stay the same objects. Under XLA
+the move creates new parameters. The optimizer then trains the old ones, which nothing uses.
 
 ## Example
     import torch
@@ -33,15 +39,27 @@ Use instead:
         return optimizer
 
 ## Fix safety
-Unsafe: the statement that moves the model is put before the one that makes the optimizer, which what stands in between may
-not expect. A hint where they are in different blocks, or where a name that the move uses gets its value in between.
+The fix moves the model before the optimizer is created. It is unsafe, because the statements in between may not expect
+the moved model.
+
+The rule makes a suggestion without an edit in these cases:
+
+* The two statements stand in different blocks.
+* The move uses a variable that gets its value between the two statements.
 
 ## Known limits
-Seen within one function, in functions of the file that load the state of the optimizer that it hands them, and in those that
-move the model which it hands them. What a helper makes that is not seen is an optimizer where both are called so. Silent
-without state, where nothing fails between common devices (with FSDP, and from the meta device, it does), where the model was
-moved before, where the name stands for another model in between, where the code reads `optimizer.state` to move it itself,
-and for moves to the CPU and back.
+The rule follows the model and the optimizer within one function. It also follows them into functions of the file that
+load the optimizer's state or move the model. A helper may be defined in another file. Its result counts as an optimizer
+when the names of the helper and of the result say so.
+
+The rule reports nothing in these cases:
+
+* The optimizer has no state, and the move is between common devices. FSDP and moves from the meta device are still
+  reported.
+* The model was already moved before.
+* The name of the model refers to another model in between.
+* The code reads `optimizer.state` and moves the state itself.
+* The model moves to the CPU and back.
 """
 
 from __future__ import annotations
@@ -69,7 +87,7 @@ class OptimizerBeforeMove(Rule[OptimizerOrder]):
     meta = RuleMeta(
         code="DEV111",
         name="optimizer-before-move",
-        summary="a model is moved after its optimizer got state, which stays behind",
+        summary="a model is moved after its optimizer has created state",
         since="0.1.0",
         level="assume",
         severity=Severity.WARNING,
@@ -95,15 +113,15 @@ class OptimizerBeforeMove(Rule[OptimizerOrder]):
 
     def _consequence(self, event: OptimizerOrder, maker: str) -> str:
         if event.loaded:
-            return "the state that was loaded stays where the parameters were"
+            return "the state that was loaded stays on the old device"
         if event.stepped:
-            return "the state of its steps stays where the parameters were"
+            return "the state from its earlier steps stays on the old device"
         if event.state_at_once:
-            return f"the state that `{maker}` makes at once stays where the parameters were"
-        return "the move replaces the parameters"
+            return f"`{maker}` creates state in its constructor, and this state stays on the old device"
+        return "the move replaces the parameters, and the optimizer keeps the old ones"
 
     def _fix(self, event: OptimizerOrder, site: Site) -> Fix:
-        title = f"Move {shared.name(event.model)} before its optimizer is made"
+        title = f"Move {shared.name(event.model)} before its optimizer is created"
         statement = site.statement
         if not event.may_swap or not isinstance(statement, cst.BaseSmallStatement) or site.has_comment(statement):
             return Fix(title, Safety.HINT)

@@ -1,13 +1,15 @@
-"""A second name of a buffer stays behind when the module moves.
+"""An alias of a buffer stays on the old device when the module moves.
 
 ## What it flags
-A tensor that was read from a module's buffer before the module moved and is used with what moved; and a second attribute
-for a buffer, `self.scale = self.weights` in `__init__`, that other methods use.
+An alias is a second name for the same tensor. The rule reports two cases:
+
+* A variable is read from a buffer before the module moves. Later it is combined with moved tensors.
+* `__init__` assigns a buffer to a second attribute, `self.scale = self.weights`, and other methods use this attribute.
 
 ## Why it matters
-Moving a module replaces its buffers by new tensors. The other name still holds the old one, on the old device, and the
-operation stops with "Expected all tensors to be on the same device"; where it does not, it reads values that the module no
-longer updates. Parameters are different: they stay the same objects.
+When a module moves, it replaces its buffers by new tensors. The alias still refers to the old tensor on the old device.
+The operation stops with "Expected all tensors to be on the same device". If the operation does not stop, it reads
+values that the module no longer updates. Parameters are different: they stay the same objects.
 
 ## Example
     import torch
@@ -38,11 +40,14 @@ Use instead:
             return x - self.mean
 
 ## Fix safety
-A hint: read the buffer through the module where it is used, or take the name after the move.
+The rule makes a suggestion without an edit: read the buffer through the module, or create the alias after the move.
 
 ## Known limits
-Only names that are seen to meet a tensor elsewhere. Silent for views and results of arithmetic on a buffer, for modules whose
-construction is not seen, and for parameters.
+The rule reports an alias only when it is combined with a tensor on another device. It reports nothing in these cases:
+
+* The alias is a view of a buffer, or the result of an operation on it.
+* The rule cannot see where the module is created.
+* The alias refers to a parameter.
 """
 
 from __future__ import annotations
@@ -55,7 +60,7 @@ class StaleBufferAlias(Rule[Meet]):
     meta = RuleMeta(
         code="DEV113",
         name="stale-buffer-alias",
-        summary="a second name of a buffer, taken before the module moved, is used after it",
+        summary="an alias of a buffer is used after the module has moved",
         since="0.1.0",
         level="assume",
         severity=Severity.ERROR,
@@ -72,9 +77,8 @@ class StaleBufferAlias(Rule[Meet]):
         source = shared.short(site.facts.source(taken))
         line = site.line(event.span)
         message = (
-            f"{shared.name(event.off)} keeps the tensor that `{source}` was before the module moved; it meets "
-            f"{shared.name(event.other)}, which {shared.whereabouts(event.other.value)}, "
-            f"in {shared.operation(event)} on {line}"
+            f"{shared.name(event.off)} keeps the tensor that `{source}` was before the module moved; "
+            f"in {shared.operation(event)} on {line} it meets {shared.name(event.other)}, {shared.which(event.other.value)}"
         )
-        fix = Fix(f"Read `{source}` where it is used, or take it after the move", Safety.HINT)
+        fix = Fix(f"Read `{source}` where it is used, or assign the alias after the move", Safety.HINT)
         return Finding(taken, message, fix, shared.trail(event, taken))

@@ -1,13 +1,21 @@
-"""A new parameter, or a tensor to be trained, is moved, and is none any more.
+"""A new parameter, or a tensor that is to be trained, is moved and becomes a plain tensor.
 
 ## What it flags
-`nn.Parameter(...).to(device)`, `nn.Parameter(...).cuda()` and the like. `torch.zeros(3, requires_grad=True).to(device)`
-where an optimizer is given the result. `x = x.to(device)` after `x.requires_grad = True`, where `x.grad` is read later.
+The rule reports three cases:
+
+* A new parameter is moved: `nn.Parameter(...).to(device)`, `nn.Parameter(...).cuda()` and similar calls.
+* A new tensor with `requires_grad=True` is moved, and an optimizer gets the result:
+  `torch.zeros(3, requires_grad=True).to(device)`.
+* `x = x.to(device)` follows `x.requires_grad = True`, and the code later reads `x.grad`.
 
 ## Why it matters
-Moving to another device gives a new tensor, not a parameter: it is no leaf, so that no gradient gathers in it, the module
-does not register it, `parameters()` leaves it out, and an optimizer refuses it with "can't optimize a non-leaf Tensor".
-On a machine without an accelerator the same line gives the parameter back, and all is well.
+A move to another device returns a new tensor. The new tensor is neither a parameter nor a leaf of the graph:
+
+* It collects no gradient.
+* The module does not register it, and `parameters()` does not list it.
+* An optimizer refuses it with "can't optimize a non-leaf Tensor".
+
+On a machine without an accelerator the same line returns the parameter itself, and the code works.
 
 ## Example
     import torch
@@ -31,15 +39,23 @@ Use instead:
             self.factor = nn.Parameter(initial.to(device))
 
 ## Fix safety
-The data moves before the parameter is made: safe, since where the move did nothing the result is the same, and where it
-did the parameter was lost. For data that a factory call makes the call gets `device=`; that is unsafe where the values
-depend on the device, as random numbers do. The same holds for tensors to be trained. A hint for moves with further
-arguments, and across a comment.
+The fix moves the data before the parameter is created. It is safe. If the move changes nothing, the result is the same.
+If the move copies the tensor, the program lost the parameter before.
+
+If a factory call creates the data, the fix adds `device=` to the call. This fix is unsafe when the values depend on the
+device, as random numbers do. The same applies to tensors that are to be trained.
+
+If the move has further arguments, or the edit would remove a comment, the rule makes a suggestion without an edit.
 
 ## Known limits
-Silent for moves to the CPU, to a dtype, where the target is not known to be a device, for `requires_grad=False`, where
-nothing is trained, and for what is put into a module's `_parameters` by hand. A parameter that was given a name before
-the move is not followed, nor is a tensor that the move gives another name.
+The rule reports nothing in these cases:
+
+* The tensor moves to the CPU or to a dtype.
+* The target is not known to be a device.
+* The parameter has `requires_grad=False`, so it is not trained.
+* The code writes the result into `_parameters` of a module.
+* The parameter is assigned to a name before the move.
+* The result of moving a tensor is assigned to another name.
 """
 
 from __future__ import annotations
@@ -73,7 +89,7 @@ class TransferredParameter(Rule[Event]):
     meta = RuleMeta(
         code="DEV108",
         name="transferred-parameter",
-        summary="a new `nn.Parameter`, or a tensor to be trained, is moved, which gives a plain tensor",
+        summary="moving a new `nn.Parameter`, or a tensor to be trained, returns a plain tensor",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -106,15 +122,17 @@ class TransferredParameter(Rule[Event]):
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, NoLeaf):
             made, target = shared.short(event.receiver.text), describe(event.target.device)
-            message = f"`{made}` moved to {target} is no leaf: no gradient gathers in it, and no optimizer takes it"
+            message = (
+                f"`{made}` moved to {target} is no leaf tensor: it collects no gradient, and an optimizer refuses it"
+            )
             return Finding(event.span, message, _made_there(event, site), event.because)
         assert isinstance(event, Move) and event.target is not None
         if is_registered_by_hand(site.statement):
             return None
         made = shared.short(event.receiver.text)
         message = (
-            f"`{made}` moved to {describe(event.target.device)} is a plain tensor: no leaf, not registered, "
-            "and no optimizer takes it"
+            f"`{made}` moved to {describe(event.target.device)} is a plain tensor, not a parameter: "
+            "it is not registered, and an optimizer refuses it"
         )
         return Finding(event.span, message, self._fix(event, site), shared.trail(event, event.span))
 
@@ -135,7 +153,7 @@ class TransferredParameter(Rule[Event]):
                 return hint
             moved: cst.BaseExpression = with_keyword(data, "device", call.args[0].value)
             safety = Safety.SAFE if creation.function in _EXACT else Safety.UNSAFE
-            title = "Make the data on its device"
+            title = "Create the data on its device"
         else:
             moved = call.with_changes(func=call.func.with_changes(value=shared.parenthesized(data)), lpar=(), rpar=())
         built = made.with_changes(
@@ -147,7 +165,9 @@ class TransferredParameter(Rule[Event]):
 def _made_there(event: NoLeaf, site: Site) -> Fix:
     """`torch.zeros(3, requires_grad=True).to(device)` as `torch.zeros(3, device=device, requires_grad=True)`."""
     named = isinstance(event.receiver.node, ast.Name)
-    hint = Fix("Move it before it is to gather gradients" if named else "Make it on its device", Safety.HINT)
+    hint = Fix(
+        "Move the tensor before it requires gradients" if named else "Create the tensor on its device", Safety.HINT
+    )
     call = site.node
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or site.has_comment(call):
         return hint
@@ -163,7 +183,7 @@ def _made_there(event: NoLeaf, site: Site) -> Fix:
         return hint
     safety = Safety.SAFE if creation.function in _EXACT else Safety.UNSAFE
     built = with_keyword(made, "device", call.args[0].value).with_changes(lpar=call.lpar, rpar=call.rpar)
-    return Fix("Make it on its device", safety, (Edit(call, built),))
+    return Fix("Create the tensor on its device", safety, (Edit(call, built),))
 
 
 def is_registered_by_hand(statement: cst.CSTNode | None) -> bool:

@@ -1,17 +1,28 @@
 """A module keeps modules or parameters in a plain list, tuple or dict.
 
 ## What it flags
-An attribute of an `nn.Module` that is a list, a tuple, a dict or a comprehension of modules or of parameters, also
-when it is filled by `append` or by item assignment after it was made empty, or in a local variable or a method before.
-A container that the constructor is given counts where its annotation says modules (`parts: Sequence[Encoder]`) and
-methods call its items. So is a module inside of what `functools` gives (`partial(net)`, `lru_cache()(net)`), where methods
-call that and `__init__` does nothing else with the module.
-Classes whose files are not there count where they are called like networks (`WideResNet`, `UpsamplingModule`) and methods
-call the items.
+The rule reports an attribute of an `nn.Module` that is a plain container of modules or parameters. A plain container is
+a list, a tuple, a dict or a comprehension.
+
+The rule also reports these cases:
+
+* The container is created empty and is filled later, by `append` or by item assignment.
+* The container is filled in a local variable or in another method, and is then assigned to the attribute.
+* The container is an argument of the constructor. Its annotation says that it holds modules
+  (`parts: Sequence[Encoder]`), and methods call its items.
+* A function from `functools` wraps the module: `partial(net)`, `lru_cache()(net)`. Methods call the wrapper, and
+  `__init__` does not use the module in another way.
+* The class of the items is defined in a file that cannot be read. Its name looks like the name of a network
+  (`WideResNet`, `UpsamplingModule`), and methods call the items.
 
 ## Why it matters
-What is in a plain container is not registered: `.to(device)` does not move it, `parameters()` does not list it, so
-that the optimizer never trains it, and `state_dict()` does not save it. On the CPU nothing shows but a worse result.
+A module does not register what a plain container holds:
+
+* `.to(device)` does not move the contents.
+* `parameters()` does not list them, so the optimizer never trains them.
+* `state_dict()` does not save them.
+
+On the CPU no error appears. The only symptom is a worse result.
 
 ## Example
     import torch
@@ -45,16 +56,24 @@ Use instead:
             return x
 
 ## Fix safety
-Unsafe: the container becomes an `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList` or `nn.ParameterDict`. From then
-on its parameters are trained, saved and expected in checkpoints. A hint for a dict whose keys are not all strings,
-and where a comment stands inside the container.
+The fix replaces the container by `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList` or `nn.ParameterDict`. The fix is
+unsafe: the parameters are then trained, saved, and expected in checkpoints.
+
+The rule makes a suggestion without an edit in these cases:
+
+* The container is a dict, and not all of its keys are strings.
+* A comment stands inside the container.
 
 ## Known limits
-Silent where the same modules are also registered, for example by `nn.Sequential(*self.layers)`, `add_module` or as an
-attribute that is an item of the container, where they have neither parameters nor buffers, which is known of torch's
-modules and of classes of the file, and where the content of the container is not known. Silent for a list of one name
-(`self.hidden = [module]`), which is how a module is kept from being registered on purpose, and where a comment above the
-line or in it speaks of that ("not registered on purpose", "a list instead of a ModuleList").
+The rule reports nothing in these cases:
+
+* The same modules are also registered. Examples are `nn.Sequential(*self.layers)`, `add_module`, and an attribute that
+  holds an item of the container.
+* The modules have neither parameters nor buffers. The rule knows this for torch's modules and for classes of the file.
+* The contents of the container are unknown.
+* The container is a list with one name: `self.hidden = [module]`. This is a common way to avoid registration.
+* A comment on the line or above it mentions registration: "not registered on purpose", "a list instead of a
+  ModuleList".
 """
 
 from __future__ import annotations
@@ -91,10 +110,10 @@ class UnregisteredModule(Rule[Register]):
         container = "list" if event.container in (None, "comprehension") else event.container
         if event.container == "function":
             message = (
-                f"`self.{event.attribute}` wraps a module in a plain function, and registers none: "
+                f"`self.{event.attribute}` wraps a module in a plain function, so the module is not registered: "
                 f"`{event.class_name}` neither moves, trains nor saves it"
             )
-            fix = Fix("Keep the module itself as an attribute too", Safety.HINT)
+            fix = Fix("Also assign the module itself to an attribute", Safety.HINT)
             return Finding(event.span, message, fix, event.because)
         message = (
             f"the {event.what} in the plain {container} `self.{event.attribute}` are not registered: "
@@ -106,7 +125,7 @@ class UnregisteredModule(Rule[Register]):
         is_dict = event.container == "dict"
         kind = "Module" if event.what == "modules" else "Parameter"
         holder = site.spell(f"torch.nn.{kind}{'Dict' if is_dict else 'List'}")
-        title = f"Hold them in `{holder}`"
+        title = f"Hold the {event.what} in `{holder}`"
         value = site.at(event.value.span)
         if not isinstance(value, cst.BaseExpression) or site.has_comment(value):
             return Fix(title, Safety.HINT)

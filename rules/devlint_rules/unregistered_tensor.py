@@ -1,13 +1,17 @@
-"""A module keeps a tensor in a plain attribute, which does not move with it.
+"""A module keeps a tensor in a plain attribute, which does not move with the module.
 
 ## What it flags
-An attribute of an `nn.Module` that holds a tensor, or a list, tuple or dict of tensors, that is neither a parameter
-nor a buffer and that its methods use together with what does move: inputs, parameters, buffers. One that is made with
-`requires_grad=True` also where a method hands it to a function beside other things.
+The rule reports an attribute of an `nn.Module` when all of these are true:
+
+* The attribute holds a tensor, or a list, a tuple or a dict of tensors.
+* The tensor is neither a parameter nor a buffer.
+* A method combines it with inputs, parameters or buffers.
+
+A tensor with `requires_grad=True` is also reported when a method passes it to a function together with other arguments.
 
 ## Why it matters
-`module.to(device)` moves parameters, buffers and submodules. A plain tensor stays where it was made, and `forward`
-stops with "Expected all tensors to be on the same device" once the module is on an accelerator.
+`module.to(device)` moves parameters, buffers and submodules. A plain tensor is not moved. After the module has moved to
+an accelerator, `forward` stops with "Expected all tensors to be on the same device".
 
 ## Example
     import torch
@@ -37,14 +41,22 @@ Use instead:
             return x * self.factors
 
 ## Fix safety
-Unsafe: the attribute becomes a non-persistent buffer, so that checkpoints stay as they are; but it then also follows
-`.half()` and `.double()`, and shows in `buffers()`. A hint where the attribute is set more than once, since
-`register_buffer` refuses a name that exists, where it may hold something other than a tensor, and for containers of
-tensors, which need a buffer each.
+The fix registers the attribute as a non-persistent buffer, so checkpoints do not change. The fix is unsafe: the buffer
+also follows `.half()` and `.double()`, and `buffers()` lists it.
+
+The rule makes a suggestion without an edit in these cases:
+
+* The attribute is set more than once. `register_buffer` refuses a name that exists.
+* The attribute may hold an object that is not a tensor.
+* The attribute is a container. Each of its tensors needs a buffer of its own.
 
 ## Known limits
-Silent when every use moves the tensor first, when the attribute is used alone, where another method makes it a
-parameter, and when the base class is not known to be a module.
+The rule reports nothing in these cases:
+
+* Every use moves the tensor first.
+* The methods use the attribute without other tensors.
+* Another method makes the attribute a parameter.
+* The base class is not known to be a module.
 """
 
 from __future__ import annotations
@@ -57,7 +69,7 @@ class UnregisteredTensor(Rule[Register]):
     meta = RuleMeta(
         code="DEV106",
         name="unregistered-tensor",
-        summary="a module's tensor attribute is neither parameter nor buffer and does not move with it",
+        summary="a module keeps a tensor in a plain attribute, which does not move with the module",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -75,16 +87,16 @@ class UnregisteredTensor(Rule[Register]):
         if event.container == "distribution":
             what = "a distribution of plain tensors"
         line = site.line(event.uses[0].span)
-        used = "returned by `forward`" if event.returned else "used with what does"
-        if event.handed_to is not None:
-            used = f"handed to `{event.handed_to}`"
-        message = (
-            f"`self.{event.attribute}` is {what}: it does not move with `{event.class_name}`, and is {used} on {line}"
+        used = (
+            f"it is returned by `forward` on {line}" if event.returned else f"{line} combines it with tensors that move"
         )
+        if event.handed_to is not None:
+            used = f"it is passed to `{event.handed_to}` on {line}"
+        message = f"`self.{event.attribute}` is {what}: it does not move with `{event.class_name}`, but {used}"
         if event.to_be_trained:
             message = (
-                f"`self.{event.attribute}` is to be trained and no parameter of `{event.class_name}`: "
-                f"it does not move with it, and is {used} on {line}"
+                f"`self.{event.attribute}` is to be trained, but it is no parameter of `{event.class_name}`: "
+                f"it does not move with the module, but {used}"
             )
         return Finding(event.span, message, self._fix(event, site), tuple(dict.fromkeys(event.uses + event.because)))
 

@@ -206,7 +206,7 @@ def test_caller_with_data_of_an_accelerator_is_named(checked: Checked) -> None:
     """
     (found,) = checked({"tools.py": MASK, "main.py": caller}).diagnostics
     assert [(Path(each.path).name, each.start.row, each.message) for each in found.related][-1] == (
-        "main.py", 5, "`mask` is called with this here",
+        "main.py", 5, "`mask` is called with this value here",
     )  # fmt: skip
 
 

@@ -20,8 +20,8 @@ from tests.inference.cases import PRELUDE, findings, marks
 
 HERE: Final = "it fails here"
 DEVICE: Final = "it fails wherever that device is a GPU"
-INTENDED: Final = "this function handles devices, and misses this one"
-CONTRACT: Final = "it fails if a caller passes a GPU tensor; no caller that was read does"
+INTENDED: Final = "this function handles devices, but not this tensor"
+CONTRACT: Final = "it fails if a caller passes a GPU tensor; no known caller does"
 
 
 class Row(NamedTuple):

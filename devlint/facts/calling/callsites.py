@@ -138,7 +138,7 @@ class CallSites:
             given = given or said.answer == "device"
             if said.where is not None and said.where.path != self._checked.source.path:
                 name = assumed[0].name
-                shown.append(said.where._replace(text=f"`{name}` is called with this here"))
+                shown.append(said.where._replace(text=f"`{name}` is called with this value here"))
         if not given and self.stays(event.function):
             return None
         if not is_argument and self._comes_from_host(event.function, operand):

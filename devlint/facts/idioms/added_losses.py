@@ -49,7 +49,7 @@ def added(machine: Machine, node: ast.expr, value: Value, total: Value) -> Value
     if guesses.is_guess(value):
         return guesses.tensor(value) if is_loss(node) else value
     if value == NOTHING and computes_losses(machine) and is_named_loss(machine, node):
-        origin = Origin(machine.span(node), f"{UNPLACED} this is: it is a loss by its name")
+        origin = Origin(machine.span(node), f"{UNPLACED} this tensor is: its name says that it is a loss")
         return Value("tensor", HOME, None, because=(origin,))
     return value
 

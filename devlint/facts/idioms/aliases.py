@@ -36,7 +36,7 @@ def leave_behind(machine: Machine, path: str, module: Value) -> None:
             continue
         if other.startswith(path + ".") or not known.because:
             continue
-        move = Origin(module.because[0].span, f"`{path}` moves here: its buffers are new tensors from now on")
+        move = Origin(module.because[0].span, f"`{path}` moves here, and its buffers become new tensors")
         machine.state.env[other] = replace(
             known, kind="tensor", type_name=STALE, ident=None, made=(), because=(known.because[0], move)
         )

@@ -78,7 +78,7 @@ def _filled_from_host(machine: Machine) -> dict[str, list[Value]]:
         made = _lists_made(machine) if brought else {}
         for name, nodes in brought.items():
             if made.get(name) == len(nodes):
-                because = [(machine.origin(node, "brought to the CPU here, and kept"),) for node in nodes]
+                because = [(machine.origin(node, "copied to the CPU and kept here"),) for node in nodes]
                 machine.lists_of_host[name] = [Value("tensor", CPU, None, because=each) for each in because]
     return machine.lists_of_host
 
@@ -170,7 +170,7 @@ def _kept_on_host(machine: Machine, path: str) -> list[Value]:
         if not brought or len(brought) < len(put) or _is_filled_elsewhere(machine, machine.owner, name):
             brought = []
         machine.host_lists[key] = [
-            Value("tensor", CPU, None, because=(machine.origin(node, "brought to the CPU here, and kept"),))
+            Value("tensor", CPU, None, because=(machine.origin(node, "copied to the CPU and kept here"),))
             for node in brought
         ]
     return machine.host_lists[key]

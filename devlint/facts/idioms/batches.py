@@ -103,10 +103,12 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
         twin = _moved_twin(machine, iterated) if isinstance(iterated, ast.Name) else None
         if twin is None:
             return None
-        because = (Origin(machine.span(iterated), f"{HOST_BATCH}, as those of `{twin}` do, whose parts are moved"),)
+        because = (Origin(machine.span(iterated), f"{HOST_BATCH}; parts of the batches of `{twin}` are moved"),)
         element = _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=because))
         return collated.part_of_batch(machine, iterated, element)
-    origin = Origin(machine.span(iterated), f"its batches come from host memory, as a part of each {MOVED_HERE}")
+    origin = Origin(
+        machine.span(iterated), f"its batches come from host memory, and another part of each batch {MOVED_HERE}"
+    )
     element = _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)), moved)
     return collated.part_of_batch(machine, iterated, element)
 
@@ -189,7 +191,7 @@ def unpacked(machine: Machine, node: ast.Assign) -> Value | None:
     left = [name for name in names if moves_of.last.get(name, 0) <= node.lineno and own.bound.get(name) == 1]
     if moves_of.latest <= node.lineno or not left or _DEVICE.search(machine.text(node.value)) is not None:
         return None
-    origin = Origin(machine.span(node.value), f"in host memory, as a part of what this gives {MOVED_HERE}")
+    origin = Origin(machine.span(node.value), f"in host memory, and another part of the same value {MOVED_HERE}")
     return _value_of(
         target, target, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)), set(moves_of.last)
     )

@@ -53,7 +53,7 @@ def note(machine: Methods, node: ast.Call, target: ast.expr) -> None:
         for each in (target, *known[root.id][-1:], *looped):
             if is_left_on_host(machine, each) or machine.makes_its_input(each):
                 return
-        origin = machine.origin(last.value, "a tensor with a gradient, which may be on an accelerator")
+        origin = machine.origin(last.value, "this tensor has a gradient, and it may be on an accelerator")
         tensor = Value("tensor", HOME, None, because=(origin,))
         machine.use(node, "numpy", machine.operand(target, tensor), last.attr == "detach")
     elif last is target:

@@ -182,7 +182,7 @@ class Devices(Operations):
         device = tensor.device
         told = device <= self.card_symbols or self.guards.allow("cuda")
         on_card = is_surely_accelerator(device) or (bool(device) and told)
-        because = (Origin(self.span(node), "an index, -1 on the CPU"),)
+        because = (Origin(self.span(node), "this index is -1 on the CPU"),)
         return Value("index", device if on_card else UNKNOWN, because=because)
 
     # -- literals ---------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ _OPTIONS = frozenset({"validate_args", "reinterpreted_batch_ndims", "cache_size"
 
 def make(machine: Operations, node: ast.Call, home: str, arguments: Arguments) -> Value:
     """A distribution that is constructed: on the CPU when all its parameters are numbers, or new tensors of the CPU."""
-    because = (Origin(machine.span(node), "made of parameters on the CPU here"),)
+    because = (Origin(machine.span(node), "made from CPU parameters here"),)
     given = [*arguments.values, *(v for name, (_, v) in arguments.keywords.items() if name not in _OPTIONS)]
     inner = [v for v in given if v.kind == "distribution"]
     if home.endswith("Independent") and inner:

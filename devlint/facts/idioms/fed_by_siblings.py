@@ -86,7 +86,7 @@ def note(machine: CallArguments, node: ast.Call, given: Sequence[Operand], is_en
         return
     if not all(isinstance(place, Place) or place.name.startswith("self.") for place in device):
         device = symbol(f"self.{name}.device", 0)  # the name is one of the other method
-    because = (machine.origin(move, f"what `self.{name}` is given is moved here, by another method"),)
+    because = (machine.origin(move, f"another method moves the input of `self.{name}` here"),)
     module = machine.operand(runner(node.func), Value("module", device, because=because))
     machine.meet(node, [module, left], "module", machine.text(node.func), "exact", unread=True)
 

@@ -63,12 +63,12 @@ def kept_by(machine: Machine, puts: list[tuple[ast.expr, bool, ast.expr]]) -> Va
         return None
     node, on_host, _ = puts[0]
     if on_host:
-        return Value("tensor", CPU, False, because=(machine.origin(node, "brought to the CPU here, and kept"),))
+        return Value("tensor", CPU, False, because=(machine.origin(node, "copied to the CPU and kept here"),))
     devices = {device_of(machine, model) for _, _, model in puts}
     device = devices.pop() if len(devices) == 1 else UNKNOWN
     if not may_be_accelerator(device):
         return None
-    because = (Origin(machine.span(node), "kept by a hook, from where the model computes"),)
+    because = (Origin(machine.span(node), "kept by a hook, on the device of the model"),)
     return Value("tensor", device, False, because=because)
 
 

@@ -71,7 +71,7 @@ def given_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregis
         if is_registered_by_callers(flow, class_, kept[0]) or binds_items(class_, init, kept[0], target.attr):
             continue
         value = Value(
-            container if container in ("tuple", "dict") else "list", because=(flow.origin(argument, "given here"),)
+            container if container in ("tuple", "dict") else "list", because=(flow.origin(argument, "passed in here"),)
         )
         yield target.attr, Unregistered(node, target, node.value, value, "modules", container, placed=moved)
 

@@ -53,7 +53,7 @@ def hidden_in_functions(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, U
                 continue
         elif not is_made_module(flow, inside):
             continue
-        value = Value("function", because=(flow.origin(inside, "the module inside"),))
+        value = Value("function", because=(flow.origin(inside, "the function wraps this module"),))
         yield target.attr, Unregistered(node, target, node.value, value, "modules", "function")
 
 

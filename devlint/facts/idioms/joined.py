@@ -50,7 +50,7 @@ def operands(machine: CallArguments, node: ast.expr, value: Value) -> Iterator[O
         return
     found = fetched(machine, own, node)
     if found is not None:
-        origin = machine.origin(found, "what it is joined to is brought to the CPU here")
+        origin = machine.origin(found, "it is joined with a tensor that is moved to the CPU here")
         yield from (machine.operand(part, Value("tensor", HOME, None, because=(origin,))) for part in blank)
 
 

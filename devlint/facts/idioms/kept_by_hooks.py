@@ -57,7 +57,7 @@ def kept_by_hooks(machine: Machine, class_: ClassFacts, outside: set[str]) -> It
         known = class_.attributes.get(name)
         stored = list(stored_in(class_, name))
         if name not in outside and len(stored) == len(values) and (known is None or known.kind in ("none", "unknown")):
-            because = (Origin(machine.span(values[0]), "kept by a hook, from where the model computes"),)
+            because = (Origin(machine.span(values[0]), "kept by a hook, on the device of the model"),)
             yield name, Value("tensor", HOME, None, because=because)
 
 

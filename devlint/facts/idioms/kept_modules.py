@@ -119,7 +119,7 @@ def note_unread(machine: ModuleCalls, node: ast.Call, given: list[Operand]) -> N
     if owner.is_module and not all(around.start <= machine.span(each).start < around.end for each in made):
         return  # who moved the object moved what it had
     if made:
-        because = (machine.origin(made[0], "created here, and moved nowhere in this file"),)
+        because = (machine.origin(made[0], "created here, and never moved in this file"),)
         module = machine.operand(name, Value("module", CPU, because=because))
         machine.meet(node, [module, moved], "module", "module", "exact")
 
@@ -141,7 +141,7 @@ def note_unread_name(machine: ModuleCalls, node: ast.Call, given: list[Operand])
     if key not in known:
         known[key] = made_and_named(machine, name.id)
     if known[key]:
-        because = (machine.origin(known[key][0], "created here, and moved nowhere in this file"),)
+        because = (machine.origin(known[key][0], "created here, and never moved in this file"),)
         module = machine.operand(name, Value("module", CPU, because=because))
         machine.meet(node, [module, moved], "module", "module", "exact")
 

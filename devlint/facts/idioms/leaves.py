@@ -56,7 +56,7 @@ def note_optimizer(machine: Machine, node: ast.Call, given: Value) -> None:
         if part.kind == "tensor" and part.type_name == NO_LEAF and part.because and part.because[0].path is None:
             event = machine.leaves.get(part.because[0].span)
             if event is not None:
-                origin = machine.origin(node, "an optimizer gets it here, and takes leaves only")
+                origin = machine.origin(node, "an optimizer gets it here, and accepts only leaf tensors")
                 machine.emit(replace(event, because=(origin,)))
 
 

@@ -62,7 +62,7 @@ def note_meeting(machine: Machine, node: ast.expr, operands: Sequence[Operand], 
             continue
         for data in operands:
             if is_data(data.value):
-                text = f"`{lengths.text}` meets `{data.text}` here, so the lengths are where that is"
+                text = f"`{lengths.text}` meets `{data.text}` here, so both are on one device"
                 for uses in uses_of(machine, lengths.value):
                     uses.met[id(node)] = (node, Origin(machine.span(node), text))
                     settle(machine, uses)

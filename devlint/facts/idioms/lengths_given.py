@@ -63,7 +63,7 @@ def note(machine: ModuleCalls, node: ast.Call, class_: ClassFacts, arguments: Ar
             continue  # a part of what a module gives may be a list of numbers
         level = machine.conflict(CPU, value.device)
         if level is not None and value.device != CPU:
-            called = Origin(machine.span(node), f"`{packed.method}` is called with this here")
+            called = Origin(machine.span(node), f"`{packed.method}` is called with this value here")
             operand = machine.operand(packed.lengths, value)
             because = (*value.because[:1], called)
             machine.emit(

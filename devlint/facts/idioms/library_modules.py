@@ -195,6 +195,10 @@ def part_of_batch(machine: ModuleCalls, arguments: Arguments) -> Operand | None:
         ]
         parts = [each.value if isinstance(each, ast.Subscript) else each for each in bound]
         if len(parts) == 1 and isinstance(parts[0], ast.Name) and parts[0].id == names[1]:
-            because = (Origin(machine.span(bound[0]), "a part of the batch, which the trainer puts on its device"),)
+            because = (
+                Origin(
+                    machine.span(bound[0]), "this is a part of the batch, and the trainer moves the batch to its device"
+                ),
+            )
             return machine.operand(argument, Value("tensor", HOME, None, because=because))
     return None

@@ -64,7 +64,7 @@ def place_of(machine: CallArguments, node: ast.expr) -> Value | None:
     if not may_be_accelerator(place.device):
         return None
     return Value(
-        "tensor", place.device, None, because=(machine.origin(node, "made on the device that it is told here"),)
+        "tensor", place.device, None, because=(machine.origin(node, "made on the device that is passed here"),)
     )
 
 

@@ -121,7 +121,7 @@ def moved(machine: Machine, node: ast.expr, own: set[str]) -> Operand | None:
         device = named(machine, node.args[0], own)
     if not may_be_accelerator(device) or is_assumed(device):
         return None
-    because = (Origin(machine.span(node), f"moved to {describe(device)} here, by the method"),)
+    because = (Origin(machine.span(node), f"moved to {describe(device)} by the method here"),)
     return machine.operand(outer, Value("tensor", device, False, because=because, moved=True))
 
 
@@ -174,7 +174,7 @@ def note_engine(machine: ModuleCalls, node: ast.Call, qualname: str, arguments: 
         value = made_here(machine, model[0])
     if value.kind != "module" or value.device != CPU or value.moved or is_moved(machine, model[0].id):
         return
-    because = (Origin(machine.span(node), "the engine moves its batches, and not the model"),)
+    because = (Origin(machine.span(node), "the engine moves its batches, but not the model"),)
     batch = Operand(machine.span(device[0]), device[0], "each batch", Value("tensor", there, False, because=because))
     machine.meet(node, [machine.operand(model[0], value), batch], "module", "module", "exact")
 

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 OPTIMIZED = "<optimizer> "  # entries of the state beside the access paths: the optimizer of a module
 _MOVED = "<moved> "  # and that a module moved
 #: What explains an optimizer that has state, by the method that gave it.
-_STATE = {"load_state_dict": "and its state is put beside them here", "step": "and its state is made beside them here"}
+_STATE = {
+    "load_state_dict": "the optimizer's state is loaded here",
+    "step": "the optimizer's step creates its state here",
+}
 #: What moves a model, or its state.
 _MOVES = OFF_HOST_MODULE | {"prepare"}
 _STATE_AT_ONCE = frozenset({"Adagrad"})

@@ -60,6 +60,6 @@ def part(machine: Machine, target: ast.Name, source: ast.expr) -> Value | None:
     evidence = machine.evidence.get(id(function.node))
     if not machine.callers.is_plausible(function, False) or evidence is None or root.id in evidence.parted:
         return None  # of a batch of the host only those parts move that the function moves
-    origin = Origin(machine.span(target), f"a part of `{root.id}`, an argument, which may be on an accelerator")
+    origin = Origin(machine.span(target), f"this is a part of the argument `{root.id}`, which may be on an accelerator")
     machine.assumed[origin.span] = (function, root.id)
     return Value("tensor", HOME, None, because=(origin,))

@@ -59,7 +59,7 @@ def placed_tensors(machine: Machine, class_: ClassFacts, set_outside: Collection
         known = class_.attributes.get(name)
         if name in left or (known is not None and known.kind not in ("none", "unknown")):
             continue
-        because = (Origin(machine.span(node), f"`self.{name}` is put on that device wherever it is made, as here"),)
+        because = (Origin(machine.span(node), f"`self.{name}` is always put on that device, as here"),)
         yield name, Value("tensor", device, None, because=because, moved=True)
 
 

@@ -158,7 +158,7 @@ def _meet(
         return  # two cards of one type: only the type is compared
     because = (
         *generator.value.because[:1],
-        Origin(machine.span(node), f"the draw happens on {describe(place)} here"),
+        Origin(machine.span(node), f"the random numbers are drawn on {describe(place)} here"),
         *(drawn.value.because[:1] if drawn is not None else ()),
     )
     machine.emit(
@@ -223,7 +223,7 @@ def by_function(location: ast.Lambda) -> Device:
 def get_state(machine: CallArguments, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
     """`torch.get_rng_state()`, `torch.cuda.get_rng_state()`: bytes in host memory."""
     type = _GETTERS[qualname]
-    origin = Origin(machine.span(node), f"the random state of the {type.upper()}'s generator is read here")
+    origin = Origin(machine.span(node), f"the random state of the {type.upper()} generator is read here")
     return Value("tensor", CPU, False, type_name=_STATE + type, because=(origin,))
 
 
@@ -289,7 +289,7 @@ def _from_checkpoint(machine: CallArguments, node: ast.expr) -> Value:
 
 def seed_all(machine: CallArguments, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
     """`torch.manual_seed(0)` gives the CPU's default generator."""
-    origin = Origin(machine.span(node), "`torch.manual_seed` gives the CPU's generator")
+    origin = Origin(machine.span(node), "`torch.manual_seed` returns the CPU generator")
     return Value("generator", CPU, type_name="torch.Generator", because=(origin,))
 
 

@@ -41,7 +41,7 @@ def note(
     names = set(made_anew(machine, *found))
     if names:
         span = machine.span(node)
-        new = Value("module", CPU, because=(Origin(span, "made anew on the CPU here"),), ident=span)
+        new = Value("module", CPU, because=(Origin(span, "made again on the CPU here"),), ident=span)
         machine.state.env.update({f"{path}.{name}": new for name in names})
         machine.state.env[path] = replace(value, device=UNKNOWN)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 #: The text of the origin of such an attribute.
-KEPT = "kept on the CPU, where its checkpoint was loaded to, here"
+KEPT = "kept here, on the CPU, because its checkpoint was loaded to the CPU"
 
 
 class Entry(NamedTuple):
@@ -155,7 +155,7 @@ def entry_of(restored: dict[Span, Entry], value: Value) -> Entry | None:
 
 def meeting(entry: Entry, because: tuple[Origin, ...]) -> tuple[Origin, ...]:
     """The places that explain such a meeting: where it was loaded to, what was there at first, and where that shows."""
-    first = [Origin(origin.span, "put on its device here at first") for origin in entry.attribute.value.because[:1]]
+    first = [Origin(origin.span, "first put on its device here") for origin in entry.attribute.value.because[:1]]
     used = [origin for origin in because if origin.text.startswith("meets ")]
     return (*entry.operand.value.because[1:2], *first, *used[:1])
 

@@ -115,7 +115,7 @@ def where_asked(machine: CallArguments, own: FunctionScan, subject: ast.expr, de
     text = machine.text(subject)
     for asked in asked_for(own).get(ast.unparse(subject), ()):
         path = machine.text(asked)
-        origin = machine.origin(asked, f"others are put on the device of `{text}` here")
+        origin = machine.origin(asked, f"other tensors are moved to the device of `{text}` here")
         return Value("tensor", symbol(path, machine.scope_id(path)), None, because=(origin,))
     if depth and isinstance(subject, ast.Name) and own.bound.get(subject.id) == 1 and len(given) == 1:
         for part in operands(given[0]):
@@ -210,7 +210,7 @@ def where_fetched(machine: Machine, own: FunctionScan, node: ast.expr, subject: 
         if any(isinstance(each, ast.Try) and each.handlers and each in here for each in there):
             continue
         if not binds_again(machine, there, text, root):
-            origin = machine.origin(call, f"`{text}` is brought to the CPU here")
+            origin = machine.origin(call, f"`{text}` is copied to the CPU here")
             return Value("tensor", HOME, None, because=(origin,))
     return None
 

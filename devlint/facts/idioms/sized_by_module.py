@@ -38,7 +38,7 @@ def note(machine: CallArguments, node: ast.Call, arguments: Arguments) -> None:
             continue
         asked = size_of(machine, value.made[0].node, machine.text(callee))
         if asked is not None:
-            because = (machine.origin(asked, f"its size is that of `{machine.text(asked)}`, which the module keeps"),)
+            because = (machine.origin(asked, f"its size comes from `{machine.text(asked)}`, which the module keeps"),)
             kept = machine.operand(asked, Value("tensor", HOME, False, because=because))
             machine.meet(node, [kept, operand], "module", machine.text(node.func), "exact", unread=True)
 

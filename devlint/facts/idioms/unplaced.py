@@ -198,7 +198,7 @@ def place_of(machine: Machine, node: ast.expr) -> Value | None:
     root = source_of(machine, own, node)
     if root is None or not is_plausible(machine, own, function, root):
         return None
-    origin = Origin(machine.span(node), f"{UNPLACED} this is: it comes from `{root}`")
+    origin = Origin(machine.span(node), f"{UNPLACED} this tensor is: it comes from `{root}`")
     if root != "self":
         machine.assumed[origin.span] = (function, root)
     return Value("tensor", HOME, None, because=(origin,))

@@ -63,7 +63,7 @@ def uses(flow: Flow, class_: ClassFacts, name: str, entry: Unregistered) -> Iter
             package = (qualname or "").partition(".")[0]
             if package not in HOST_LIBRARIES | {"torch", "math"}:
                 text = flow.text(call.func)
-                yield text, Origin(flow.span(given[0]), f"handed to `{text}` here")
+                yield text, Origin(flow.span(given[0]), f"passed to `{text}` here")
 
 
 def may_be_tensor(node: ast.expr) -> bool:

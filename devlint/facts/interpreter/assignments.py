@@ -364,7 +364,10 @@ class Assignments(Timing):
             level = self.conflict(CPU, value.device)
             if level is not None:
                 other = self.operand(source, value)
-                because = (*new.because[:1], Origin(self.span(target), "replaced by an accelerator's here, not always"))
+                because = (
+                    *new.because[:1],
+                    Origin(self.span(target), "sometimes replaced by a tensor on an accelerator here"),
+                )
                 self.emit_meet(target, "kept", "list", self.operand(target.value, new), other, level, because)
 
     def augmented(self, node: ast.AugAssign) -> None:

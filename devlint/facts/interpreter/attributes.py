@@ -52,7 +52,12 @@ class Attributes(Calls):
         name = node.attr
         if name == "batch_sizes" and self.may_be_packed(base):
             # [torch/nn/utils/rnn.py: the constructor refuses others, and `to` leaves them where they are]
-            return Value("tensor", CPU, False, because=(self.origin(node, "on the CPU in every packed sequence"),))
+            return Value(
+                "tensor",
+                CPU,
+                False,
+                because=(self.origin(node, "this part of a packed sequence is always on the CPU"),),
+            )
         if base.is_tensor:
             return self.tensor_attribute(node, base, name)
         if base.kind == "module":
@@ -140,7 +145,9 @@ class Attributes(Calls):
 
     def gradient(self, node: ast.expr) -> Value:
         """The gradient of something that may be anywhere."""
-        return Value("tensor", CPU if self.host else HOME, None, because=(Origin(self.span(node), "a gradient"),))
+        return Value(
+            "tensor", CPU if self.host else HOME, None, because=(Origin(self.span(node), "this is a gradient"),)
+        )
 
     def tensor_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
         if name == "device":
@@ -183,7 +190,7 @@ class Attributes(Calls):
         if class_ is not None:
             if name == "device" and self.in_init and is_self(node.value) and is_lightning(class_):
                 # the trainer moves it after it is built [lightning/fabric/utilities/device_dtype_mixin.py]
-                origin = self.origin(node, "the CPU for as long as a `LightningModule` is being built")
+                origin = self.origin(node, "the device of a `LightningModule` is the CPU until it is built")
                 return Value("device", CPU, type_name=OF_TENSOR, because=(origin,))
             found = class_.attribute(name)
             if found is not None:

@@ -187,7 +187,7 @@ class Entry(Registration):
             own = self.scan.functions.get(id(function.node))
             for key in parts_of_batches.carried(own, name) if own is not None else ():
                 self.state.env[f"{name}[{key}]"] = NOTHING
-            origin = self.origin(argument, HOST_BATCH + ", as a part of it is moved in this function")
+            origin = self.origin(argument, HOST_BATCH + "; a part of each batch is moved in this function")
             return Value("tensors", CPU, False, type_name=BATCH, because=(origin,))
         if assumes and index > 0 and is_gradient_of(function):
             return self.assumed_to_be("tensor", home, function, argument)

@@ -96,7 +96,7 @@ class Functions(OwnMethods):
             module = self.operand(node.func, replace(callee, kind="module", type_name="moved"))
             return self.call_module(node, module, arguments)
         if callee.kind == "function" and callee.type_name == TO_TENSOR:
-            return Value("tensor", CPU, False, because=(self.origin(node, "made of a picture in host memory here"),))
+            return Value("tensor", CPU, False, because=(self.origin(node, "made from an image in CPU memory here"),))
         if callee.kind in ("unknown", "object"):
             encoded = self.encoded(node, arguments)
             if encoded is not None:

@@ -28,7 +28,7 @@ _WRITTEN_OUT = (ast.Dict, ast.List, ast.Tuple)
 #: Packages that run exported programs beside torch and give its outputs in host memory, by the methods that do so.
 #: [executorch/runtime/__init__.py; extension/aten_util/aten_bridge.cpp, `alias_attensor_to_etensor`: `from_blob`]
 _RUNTIMES = {"execute": "executorch", "run_method": "executorch"}
-BY_MODEL = "given by a model, which may be on an accelerator"
+BY_MODEL = "returned by a model, which may be on an accelerator"
 
 
 class OpaqueCalls(CallArguments):

@@ -46,7 +46,7 @@ CPU_PLACE = Place("cpu")
 TURN = "turn"
 HOST_BATCH = "its batches come from host memory"
 #: The text of the origin of what a tokenizer gives.
-ENCODED = "tensors made in host memory here"
+ENCODED = "tensors made in CPU memory here"
 STATE = "state"  # type name of the tensors in a `state_dict`
 _NAMES_ACCELERATOR = re.compile(r"(?i)cuda|gpu|xpu|accelerator")
 

@@ -258,7 +258,7 @@ class OwnMethods(OwnClasses):
         if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
             return None
         parameter = Value(
-            "parameter", HOME, type_name="borrowed", because=(self.origin(node, "parameters of modules"),)
+            "parameter", HOME, type_name="borrowed", because=(self.origin(node, "these are parameters of modules"),)
         )
         parameters = Value("list", type_name="comprehension", elements=(parameter,))
         group = Value("dict", elements={"params": parameters, "lr": NOTHING})  # and further options

@@ -373,7 +373,7 @@ class Registration(Expressions):
         if default[1].is_tensor:
             self.owner.attributes[str(given[0].value)] = Value("buffer", HOME, default[1].zero_dim)
         elif default[1].kind == "list" and default[1].elements == ():
-            origin = Origin(self.span(given[0]), "a state of the metric, whose tensors move with it")
+            origin = Origin(self.span(given[0]), "this is a state of the metric, and its tensors move with the metric")
             part = Value("tensor", HOME, because=(origin,))
             self.owner.attributes[str(given[0].value)] = Value("list", type_name="comprehension", elements=(part,))
         return NONE

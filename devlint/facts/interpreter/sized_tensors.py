@@ -91,7 +91,7 @@ class SizedTensors(Factories):
         calls = [site.call for each in self.callers.instances(class_.name) for site in self.scan.calls.get(each, ())]
         if any(map(self.callers.is_moved_at_once, calls)):
             return
-        where = Origin(self.span(node), "returned by `forward` here, as long as its input is")
+        where = Origin(self.span(node), "returned by `forward` here, with the length of its input")
         entry.returned = entry.returned or not entry.uses
         entry.uses.setdefault(where.span, where)
 

@@ -91,7 +91,9 @@ class SpecialCalls(TorchClasses):
         """The device on which whatever names none is made, samplers' draws as well; who imports the file may change it."""
         if self.state.default is not None:
             return self.state.default
-        return Value("device", symbol(randomness.DEFAULT, 0), because=(self.origin(node, "the default device"),))
+        return Value(
+            "device", symbol(randomness.DEFAULT, 0), because=(self.origin(node, "this is the default device"),)
+        )
 
     def call_default_tensor_type(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         text = self.text(arguments.nodes[0]) if arguments.nodes else ""

@@ -109,7 +109,7 @@ class Timing(Imported):
         place, elapsed = (watch.stop, watch.elapsed) if here else (node, node)
         helper = None if here else self.text(node.func if isinstance(node, ast.Call) else node)
         guards = NO_GUARDS if here else self.guards
-        self.note_elapsed(first, place, elapsed, helper, guards, self.origin(node, "timed from here on"))
+        self.note_elapsed(first, place, elapsed, helper, guards, self.origin(node, "the timed section starts here"))
 
     def note_elapsed(
         self,
@@ -151,7 +151,7 @@ class Timing(Imported):
         first = self.current_reading(node, qualname)
         call = ast.copy_location(ast.Call(timed, [], []), timed)
         self.call_value(call, value, Arguments())
-        because = Origin(self.span(timed), "this is timed")
+        because = Origin(self.span(timed), "this function is timed")
         self.note_elapsed(first, node, node, self.text(node.func), self.guards, because)
 
 

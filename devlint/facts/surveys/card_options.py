@@ -39,7 +39,7 @@ def card_options(o: Outline) -> Iterator[RankIndex]:
             continue
         asked = _ASKED.replace("NAME", re.escape(last_name(place)))
         if re.search(asked, text, re.MULTILINE) is None:
-            origin = o.flow.origin(call, "-1 stands for the CPU")
+            origin = o.flow.origin(call, "the value -1 stands for the CPU")
             yield RankIndex(*o.head(place, origin), "minus-one", o.flow.text(place), "", False)
 
 

@@ -156,7 +156,7 @@ def given_on_host(
         given = arguments.get(parameter, names.index(parameter) - 1 if parameter in names else None)
         if given is None or not given[1].is_tensor or given[1].device != CPU or given[1].zero_dim is not False:
             return None
-        found = Origin(o.flow.span(given[0]), "a tensor of the CPU is given here")
+        found = Origin(o.flow.span(given[0]), "a CPU tensor is passed in here")
     return found
 
 
@@ -183,7 +183,7 @@ def meetings(
         other = next((p for p in others if dotted(p.value) == dotted(off.value) is not None), None)
         if off not in parts or other is None or not is_moved_before(o, class_, off):
             continue
-        because = (made, Origin(o.flow.span(moves.body[0]), f"`{moves.name}` moves `{other.attr}`, and not `{name}`"))
+        because = (made, Origin(o.flow.span(moves.body[0]), f"`{moves.name}` moves `{other.attr}`, but not `{name}`"))
         yield Meet(
             o.flow.span(node), node, because, NO_GUARDS, {}, o.name(node), how,
             operation, o.flow.operand(off, Value("tensor", CPU, False, because=because)),

@@ -49,12 +49,12 @@ def ignored_devices(o: Outline) -> Iterator[IgnoredDevice]:
         parameter, class_ = parameter_of(function.args, name), o.nearest(function, ast.ClassDef)
         says = _NAMED.search(function.name) or (class_ is not None and _NAMED.search(class_.name))
         if key in first and parameter is not None and not says:
-            origin = o.flow.origin(parameter, f"`{name}` is an argument, which nothing in the function reads")
+            origin = o.flow.origin(parameter, f"`{name}` is an argument that the function never reads")
             yield IgnoredDevice(*o.head(first[key], origin), function.name, name)
         elif parameter is not None and key not in first:
             call = next(left_to_others(o, function, class_), None)
             if call is not None:
-                origin = o.flow.origin(parameter, f"`{name}` is an argument, which nothing in the function reads")
+                origin = o.flow.origin(parameter, f"`{name}` is an argument that the function never reads")
                 yield IgnoredDevice(*o.head(call, origin), function.name, name)
 
 

@@ -27,7 +27,7 @@ from devlint.facts.text.signs import is_sign, moves
 from devlint.facts.values import Value, describe, may_be_accelerator
 from devlint.model import Origin
 
-_STATE = "and its state is put beside them here"
+_STATE = "the optimizer gets its state here"
 #: What makes new modules somewhere else than on the CPU.
 _DEFAULTS = ("set_default_device", "set_default_tensor_type")
 #: Functions that move nothing of what they are given.

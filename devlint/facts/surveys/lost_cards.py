@@ -159,7 +159,7 @@ def beside_current(o: Outline) -> Iterator[CardLost]:
             continue
         chosen = setting.get(o.scope(event.node))
         if chosen is not None and not are_exclusive(o, chosen, event.node):
-            origin = o.flow.origin(chosen, "another card becomes the current one here")
+            origin = o.flow.origin(chosen, "another GPU becomes the current GPU here")
             yield CardLost(*o.head(event.node, origin), "first", o.flow.text(chosen.args[0]), event.span, True)
 
 

@@ -39,7 +39,7 @@ def lost_leaves(o: Outline) -> Iterator[NoLeaf]:
             continue
         read = read_after(o, name.id, statement)
         if read is not None:
-            origin = o.flow.origin(read, "its gradient is read here, which is None")
+            origin = o.flow.origin(read, "its gradient is read here, and it is None")
             head = (event.span, event.node, (origin,), event.under, event.scope, event.function)
             yield NoLeaf(*head, event.method, event.receiver, event.target, event.only_device)
 

@@ -247,8 +247,8 @@ def event(o: Outline, call: ast.Call, given: ast.expr, move: Move) -> Iterator[M
     if level is None:
         return
     because = (
-        o.flow.origin(call, f"moved to {describe(CPU)} here, in place"),
-        o.flow.origin(move.node, f"moved to {describe(move.target.device)} here, in the loop"),
+        o.flow.origin(call, f"moved to {describe(CPU)} in place here"),
+        o.flow.origin(move.node, f"moved to {describe(move.target.device)} in the loop here"),
     )
     off = o.flow.operand(call.func.value, Value("module", CPU, because=because[:1], moved=True))
     other = o.flow.operand(given, Value("tensor", move.target.device, None, because=because[1:], moved=True))

@@ -240,10 +240,10 @@ def started_unbound(o: Outline) -> Iterator[RankIndex]:
                 continue
             made = [n for n in own_nodes(function) if isinstance(n, ast.Assign) and dotted(n.targets[0]) == card.id]
             if len(made) == 1 and any(isinstance(n, ast.Name) and n.id == rank for n in ast.walk(made[0].value)):
-                origin = o.flow.origin(call, "the card of this process")
+                origin = o.flow.origin(call, "this is the GPU of this process")
                 yield RankIndex(*o.head(made[0], origin), "no-set-device", card.id, card.id, False)
             elif not made and card.id == rank:
-                origin = o.flow.origin(call, "the card of this process")
+                origin = o.flow.origin(call, "this is the GPU of this process")
                 yield RankIndex(*o.head(statement, origin), "no-set-device", card.id, card.id, True)
             break
 
@@ -274,7 +274,7 @@ def global_ranks(o: Outline) -> Iterator[RankIndex]:
             yield RankIndex(*o.head(origin), "global-rank", o.flow.text(origin), local, False)
             continue
         yield RankIndex(
-            *o.head(place, o.flow.origin(origin, "the rank among all processes of all machines")), "global-rank",
+            *o.head(place, o.flow.origin(origin, "this is the rank among all processes of all machines")), "global-rank",
             o.flow.text(place), local_of(o, place, origin), False,
         )  # fmt: skip
 
@@ -463,7 +463,7 @@ def unbound(o: Outline) -> Iterator[RankIndex]:
             value = holder.value
             made = isinstance(value, ast.Call) and o.qualname(value.func) == "torch.device"
             if target is not None and (made or isinstance(value, ast.JoinedStr)):
-                origin = o.flow.origin(call, "the process group is made here")
+                origin = o.flow.origin(call, "the process group is created here")
                 yield RankIndex(*o.head(holder, origin), "no-set-device", target, target, False)
                 return
     name, statement = getattr(scope, "name", None), o.statement(call)

@@ -65,7 +65,7 @@ def mixed(o: Outline, class_: ClassFacts, init: ast.FunctionDef | ast.AsyncFunct
     device = symbol(own, o.flow.span(class_.node).start)
     because = (Origin(o.flow.span(moves[0]), f"the copy is put on `{target_of(moves[0])}` here"),)
     kept_value = Value("tensor", device, False, because=because)
-    origin = Origin(o.flow.span(brought), f"here, what is taken from the model is brought to `{own}`")
+    origin = Origin(o.flow.span(brought), f"values of the model are moved to `{own}` here")
     taken_value = Value("tensor", HOME, False, because=(origin,))
     flags = flags_beside(o, moves[0])
     for name, states in readers.items():

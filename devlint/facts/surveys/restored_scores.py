@@ -68,7 +68,7 @@ def restored_scores(o: Outline) -> Iterator[Meet]:
         there = frozenset({Symbol(o.flow.text(card), o.flow.span(card).start)})
         because = (
             o.flow.origin(load.node, "every tensor of the checkpoint is put on the device that saved it here"),
-            o.flow.origin(card, "the score is computed on this card"),
+            o.flow.origin(card, "the score is computed on this GPU"),
             o.flow.origin(node, f"meets `{o.flow.text(score)}` here"),
         )
         off = Operand(o.flow.span(statement.value), statement.value, o.flow.text(statement.value), Value("tensor"))

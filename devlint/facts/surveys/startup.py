@@ -54,7 +54,7 @@ def late(o: Outline) -> Iterator[LateSetting]:
             if isinstance(top, ast.stmt):
                 touch = before(o, top, runs_scripts=False)
         if touch is not None:
-            origin = o.flow.origin(touch, "CUDA reads the variable here, once")
+            origin = o.flow.origin(touch, "CUDA reads the variable once, here")
             name = o.flow.text(touch.func)
             yield LateSetting(*o.head(statement, origin), "late", o.flow.span(touch), name, "")
 
@@ -197,5 +197,5 @@ def in_body(o: Outline, call: ast.Call) -> bool:
 
 
 def early(o: Outline, node: ast.expr, touch: ast.Call, where: str) -> LateSetting:
-    origin = o.flow.origin(touch, "CUDA is touched here")
+    origin = o.flow.origin(touch, "CUDA is used here")
     return LateSetting(*o.head(node, origin), "import", o.flow.span(touch), o.flow.text(touch.func), where)

@@ -374,7 +374,9 @@ def round_trips(o: Outline) -> Iterator[RoundTrip]:
                         continue
                     span = o.flow.span(left)
                     origin = Origin(span, "copied to the host here")
-                    yield RoundTrip(*o.head(node, origin), span, tuple(o.flow.origin(s, "on the host") for s in steps))
+                    yield RoundTrip(
+                        *o.head(node, origin), span, tuple(o.flow.origin(s, "used on the CPU here") for s in steps)
+                    )
             elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
                 found = host_of(o, node.value, taint)
                 name = node.targets[0].id
@@ -533,5 +535,5 @@ def may_be_cpu(o: Outline, device: str, at: ast.AST) -> Origin | None:
                 named = any(dotted(s) in (device, f"{device}.type") for s in sides)
                 types = any(isinstance(s, ast.Constant) and s.value in ("cuda", "cpu") for s in sides)
                 if named and types:
-                    return o.flow.origin(node, "the code asks here what the device is")
+                    return o.flow.origin(node, "the code checks the device here")
     return None
