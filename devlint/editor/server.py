@@ -1,29 +1,31 @@
 """`devlint server`: a language server over standard input and output (extra `lsp`).
 
 Diagnostics as you type; quick fixes, safe ones preferred, unsafe ones singly; `source.fixAll.devlint` with the safe fixes;
-"ignore on this line"; hover on a finding, on a code in a comment, on a value (its device, and why). The cells of a
-notebook are checked together, and each gets its own findings.
+"ignore on this line"; hover on a finding, on a code in a comment, on a value (its device, and why); on request, hints
+that show where values are. The cells of a notebook are checked together, and each gets its own findings.
 
-Texts are checked one after the other in a thread of their own, so that what is asked meanwhile is answered. A hover is
-answered in another one, for the text as it is, and waits for no check.
+Texts are checked one after the other in a thread of their own, so that what is asked meanwhile is answered. A hover and
+hints are answered in another one, for the text as it is, and wait for no check.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
+from pygls.workspace import TextDocument
 
 from devlint import __version__
 from devlint.addresses import rule_url
 from devlint.config import FILE_NAMES
-from devlint.editor import session
+from devlint.editor import places, session
 from devlint.editor.session import Document
 from devlint.model import Diagnostic, Position, Related, Safety, Severity, TextEdit
 
@@ -45,7 +47,10 @@ _wanted: set[str] = set()  # the files that are open in the editor, whether they
 _said: set[str] = set()
 _checks = ThreadPoolExecutor(1, "devlint-check")
 _hovers = ThreadPoolExecutor(1, "devlint-hover")
+_options = session.Options()
 _STACK = 64 << 20  # bytes: a parser goes deep, and a thread of macOS has half a MiB
+
+_ROW = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,6 +60,8 @@ def main() -> int:
     """Serve until the client leaves."""
     from devlint.facts.analysis import RECURSION
 
+    # The protocol ends rows at these three alone; pygls would end them at form feeds and other separators as well.
+    TextDocument.lines = property(lambda text: tuple(_ROW.findall(text.source)))  # type: ignore[method-assign,assignment]
     threading.stack_size(_STACK)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))  # for both threads: an analysis sets it back
     server.start_io()
@@ -67,8 +74,8 @@ async def _done_by(pool: ThreadPoolExecutor, work: Callable[P, R], *args: P.args
 
 
 def _units(text: str) -> int:
-    """UTF-16 code units, the protocol's default measure of columns."""
-    return len(text) + sum(ord(c) > 0xFFFF for c in text)
+    """The length of a text in the measure of columns that was agreed on with the client; UTF-16 code units by default."""
+    return server.workspace.position_codec.client_num_units(text)
 
 
 def _client(document: Document, position: Position) -> lsp.Position:
@@ -192,6 +199,28 @@ def _is_current(ls: LanguageServer, uri: str) -> bool:
     return uri in _open and _open[uri].source.text == ls.workspace.get_text_document(uri).source
 
 
+@server.feature(lsp.INITIALIZE)
+def initialize(ls: LanguageServer, params: lsp.InitializeParams) -> None:
+    """Read the options that the client starts with."""
+    _set_options(ls, params.initialization_options)
+
+
+@server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
+def did_change_configuration(ls: LanguageServer, params: lsp.DidChangeConfigurationParams) -> None:
+    """Take changed options, and have the client ask again for what they change."""
+    before = _options.inlay_hints
+    _set_options(ls, params.settings)
+    workspace = ls.client_capabilities.workspace
+    can_refresh = workspace is not None and workspace.inlay_hint is not None and workspace.inlay_hint.refresh_support
+    if _options.inlay_hints != before and can_refresh:
+        ls.workspace_inlay_hint_refresh(None)
+
+
+def _set_options(ls: LanguageServer, given: Any) -> None:
+    for problem in _options.take(given):
+        ls.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"devlint: {problem}"))
+
+
 @server.feature(lsp.INITIALIZED)
 def initialized(ls: LanguageServer, params: lsp.InitializedParams) -> None:
     """Ask to be told of changed settings."""
@@ -312,6 +341,23 @@ async def hover(ls: LanguageServer, params: lsp.HoverParams) -> lsp.Hover | None
         return None
     text = await _done_by(_hovers, session.hover, document, *_own(document, params.position))
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
+
+
+@server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+async def inlay_hint(ls: LanguageServer, params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+    """Where the values are that some rows bind, once an option asks for it."""
+    document = _seen(ls, params.text_document.uri, params.range.start.line) if _options.inlay_hints else None
+    if document is None:
+        return []
+    first, last = params.range.start.line + 1, params.range.end.line + 1
+    found = await _done_by(_hovers, places.hints, document, first, last)
+    return [_inlay_hint(document, each) for each in found]
+
+
+def _inlay_hint(document: Document, hint: places.Hint) -> lsp.InlayHint:
+    why = lsp.MarkupContent(lsp.MarkupKind.Markdown, hint.why)
+    where = _client(document, Position(hint.row, hint.column))
+    return lsp.InlayHint(where, f": {hint.place}", lsp.InlayHintKind.Type, tooltip=why)
 
 
 def _seen(ls: LanguageServer, uri: str, line: int) -> Document | None:

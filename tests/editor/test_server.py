@@ -147,7 +147,17 @@ async def test_hover_on_a_value_says_where_it_is_and_why(client: LanguageClient,
     uri = await opened(client, tmp_path)
     text = await hover(client, uri, 3, 0)
     assert "`x`: tensor on the CPU" in text
+    assert f"- [line 4]({uri}#L4): created on the CPU here" not in text  # there is no such file yet
     assert "- line 4: created on the CPU here" in text
+
+
+@pytest.mark.asyncio
+async def test_the_reasons_in_a_hover_are_links(client: LanguageClient, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
+    uri = await opened(client, tmp_path)
+    text = await hover(client, uri, 3, 4)
+    assert f"- [line 4]({uri}#L4): created on the CPU here" in text  # why the value is where it is
+    assert f"- [line 5]({uri}#L5): " in text  # where the finding fails
 
 
 @pytest.mark.asyncio
@@ -207,6 +217,31 @@ async def test_a_text_is_what_the_editor_says_whatever_encoding_its_comment_name
     uri = await opened(client, tmp_path, text)
     found = next(d for d in client.diagnostics[uri] if d.code == "DEV102")
     assert found.range.start == lsp.Position(3, text.split("\n")[3].index("torch.ones"))
+
+
+async def hints(client: LanguageClient, uri: str) -> list[tuple[int, int, str]]:
+    found = await client.text_document_inlay_hint_async(
+        lsp.InlayHintParams(lsp.TextDocumentIdentifier(uri), lsp.Range(lsp.Position(0, 0), lsp.Position(50, 0)))
+    )
+    return [(each.position.line, each.position.character, str(each.label)) for each in found or ()]
+
+
+@pytest.mark.asyncio
+async def test_hints_of_places_come_once_a_setting_asks_for_them(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path, "import torch\ns = '🔥'; x = torch.ones(1, device='cuda:0')\n")
+    assert await hints(client, uri) == []
+    client.workspace_did_change_configuration(
+        lsp.DidChangeConfigurationParams(settings={"devlint": {"inlayHints": True, "command": ["devlint"]}})
+    )
+    assert await hints(client, uri) == [(1, 11, ": cuda:0")]  # in UTF-16 units
+
+
+@pytest.mark.asyncio
+async def test_an_option_of_the_wrong_kind_is_said(client: LanguageClient, tmp_path: Path) -> None:
+    client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings={"inlayHints": "yes"}))
+    uri = await opened(client, tmp_path, "import torch\nx = torch.ones(1)\n")
+    assert await hints(client, uri) == []
+    assert [m.message for m in client.messages] == ['devlint: the option `inlayHints` takes true or false, not "yes"']
 
 
 CELLS = ["import torch\n\nmodel = torch.nn.Linear(2, 2).cuda()", "%time f()\nx = torch.ones(1, 2)\nz = model(x)\n"]
