@@ -11,11 +11,13 @@ hints are answered in another one, for the text as it is, and wait for no check.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from lsprotocol import types as lsp
@@ -27,7 +29,9 @@ from devlint.addresses import rule_url
 from devlint.config import FILE_NAMES
 from devlint.editor import places, session
 from devlint.editor.session import Document
+from devlint.errors import SourceError
 from devlint.model import Diagnostic, Position, Related, Safety, Severity, TextEdit
+from devlint.source import Source, read_source
 
 FIX_ALL = f"{lsp.CodeActionKind.SourceFixAll.value}.devlint"
 PAUSE = 0.1  # seconds without a further change before a text is checked again
@@ -75,11 +79,11 @@ async def _done_by(pool: ThreadPoolExecutor, work: Callable[P, R], *args: P.args
 
 def _units(text: str) -> int:
     """The length of a text in the measure of columns that was agreed on with the client; UTF-16 code units by default."""
-    return server.workspace.position_codec.client_num_units(text)
+    return int(server.workspace.position_codec.client_num_units(text))
 
 
-def _client(document: Document, position: Position) -> lsp.Position:
-    line = document.source.line_text(position.row) if position.row <= document.source.rows else ""
+def _client(source: Source, position: Position) -> lsp.Position:
+    line = source.line_text(position.row) if position.row <= source.rows else ""
     return lsp.Position(position.row - 1, _units(line[: position.column - 1]))
 
 
@@ -93,7 +97,7 @@ def _own(document: Document, position: lsp.Position) -> Position:
 
 
 def _range(document: Document, found: Diagnostic) -> lsp.Range:
-    return lsp.Range(_client(document, found.start), _client(document, found.end))
+    return lsp.Range(_client(document.source, found.start), _client(document.source, found.end))
 
 
 def _edits(document: Document, edits: Iterable[TextEdit]) -> list[lsp.TextEdit]:
@@ -103,7 +107,7 @@ def _edits(document: Document, edits: Iterable[TextEdit]) -> list[lsp.TextEdit]:
 
 
 def _place(document: Document, offset: int) -> lsp.Position:
-    return _client(document, document.source.position(offset))
+    return _client(document.source, document.source.position(offset))
 
 
 def _diagnostic(document: Document, found: Diagnostic, uri: str) -> lsp.Diagnostic:
@@ -116,16 +120,21 @@ def _diagnostic(document: Document, found: Diagnostic, uri: str) -> lsp.Diagnost
 
 
 def _related(document: Document, place: Related, uri: str) -> Iterable[lsp.DiagnosticRelatedInformation]:
-    """The second place of a finding, in the document or in another cell of its notebook."""
+    """The second place of a finding: in the document, in another cell of its notebook, or in another file."""
+    source = document.source
     if place.path != document.path:
-        return
-    if place.cell is not None and place.cell != document.cell:
+        try:
+            source = read_source(Path(place.path))
+        except SourceError:
+            return
+        uri = Path(os.path.abspath(place.path)).as_uri()
+    elif place.cell is not None and place.cell != document.cell:
         cells = next((cells for cells in _cells.values() if uri in cells.values()), {})
         uri = cells.get(place.cell, "")
         if uri not in _open:
             return
-        document = _open[uri]
-    where = lsp.Range(_client(document, place.start), _client(document, place.end))
+        source = _open[uri].source
+    where = lsp.Range(_client(source, place.start), _client(source, place.end))
     yield lsp.DiagnosticRelatedInformation(lsp.Location(uri, where), place.message)
 
 
@@ -206,14 +215,25 @@ def initialize(ls: LanguageServer, params: lsp.InitializeParams) -> None:
 
 
 @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
-def did_change_configuration(ls: LanguageServer, params: lsp.DidChangeConfigurationParams) -> None:
-    """Take changed options, and have the client ask again for what they change."""
+async def did_change_configuration(ls: LanguageServer, params: lsp.DidChangeConfigurationParams) -> None:
+    """Take changed options, which the client sends or is asked for; then it asks again for what they change."""
     before = _options.inlay_hints
-    _set_options(ls, params.settings)
+    if params.settings:
+        _set_options(ls, params.settings)
+    else:
+        await _ask_options(ls)
     workspace = ls.client_capabilities.workspace
     can_refresh = workspace is not None and workspace.inlay_hint is not None and workspace.inlay_hint.refresh_support
     if _options.inlay_hints != before and can_refresh:
         ls.workspace_inlay_hint_refresh(None)
+
+
+async def _ask_options(ls: LanguageServer) -> None:
+    workspace = ls.client_capabilities.workspace
+    if workspace is not None and workspace.configuration:
+        asked = lsp.ConfigurationParams([lsp.ConfigurationItem(section="devlint")])
+        for given in await ls.workspace_configuration_async(asked):
+            _set_options(ls, given)
 
 
 def _set_options(ls: LanguageServer, given: Any) -> None:
@@ -222,16 +242,22 @@ def _set_options(ls: LanguageServer, given: Any) -> None:
 
 
 @server.feature(lsp.INITIALIZED)
-def initialized(ls: LanguageServer, params: lsp.InitializedParams) -> None:
-    """Ask to be told of changed settings."""
+async def initialized(ls: LanguageServer, params: lsp.InitializedParams) -> None:
+    """Ask for the options, and to be told when they or the settings of a project change."""
     workspace = ls.client_capabilities.workspace
     watched = workspace.did_change_watched_files if workspace is not None else None
+    options = workspace.did_change_configuration if workspace is not None else None
+    wanted = []
     if watched is not None and watched.dynamic_registration:
         files = lsp.DidChangeWatchedFilesRegistrationOptions(
             [lsp.FileSystemWatcher(f"**/{name}") for name in FILE_NAMES]
         )
-        wanted = lsp.Registration("devlint-settings", lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, files)
-        ls.client_register_capability(lsp.RegistrationParams([wanted]))
+        wanted.append(lsp.Registration("devlint-settings", lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, files))
+    if options is not None and options.dynamic_registration:
+        wanted.append(lsp.Registration("devlint-options", lsp.WORKSPACE_DID_CHANGE_CONFIGURATION))
+    if wanted:
+        ls.client_register_capability(lsp.RegistrationParams(wanted))
+    await _ask_options(ls)
 
 
 @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
@@ -356,7 +382,7 @@ async def inlay_hint(ls: LanguageServer, params: lsp.InlayHintParams) -> list[ls
 
 def _inlay_hint(document: Document, hint: places.Hint) -> lsp.InlayHint:
     why = lsp.MarkupContent(lsp.MarkupKind.Markdown, hint.why)
-    where = _client(document, Position(hint.row, hint.column))
+    where = _client(document.source, Position(hint.row, hint.column))
     return lsp.InlayHint(where, f": {hint.place}", lsp.InlayHintKind.Type, tooltip=why)
 
 
