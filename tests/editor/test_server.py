@@ -219,6 +219,56 @@ async def test_a_text_is_what_the_editor_says_whatever_encoding_its_comment_name
     assert found.range.start == lsp.Position(3, text.split("\n")[3].index("torch.ones"))
 
 
+@pytest.mark.asyncio
+async def test_an_edit_behind_a_form_feed_which_ends_no_row(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path, "import torch\n# \f part\u2028two\nx = 1\n")
+    place = lsp.Range(lsp.Position(2, 0), lsp.Position(3, 0))
+    added = "model = torch.nn.Linear(2, 2).cuda()\nz = model(torch.ones(1, 2))\n"
+    client.text_document_did_change(
+        lsp.DidChangeTextDocumentParams(
+            lsp.VersionedTextDocumentIdentifier(2, uri), [lsp.TextDocumentContentChangePartial(place, added)]
+        )
+    )
+    await client.wait_for_notification(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    found = next(d for d in client.diagnostics[uri] if d.code == "DEV102")
+    assert found.range == lsp.Range(lsp.Position(3, 10), lsp.Position(3, 26))
+
+
+@pytest.mark.asyncio
+async def test_the_second_place_may_be_in_another_file(client: LanguageClient, tmp_path: Path) -> None:
+    made = tmp_path / "made.py"
+    made.write_text("import torch\n\n\ndef make():\n    return torch.ones(1, 2)\n", encoding="utf-8")
+    text = "import torch\nfrom made import make\nmodel = torch.nn.Linear(2, 2).cuda()\nz = model(make())\n"
+    uri = await opened(client, tmp_path, text)
+    places = [r.location for d in client.diagnostics[uri] for r in d.related_information or ()]
+    assert lsp.Position(4, 11) in [place.range.start for place in places if place.uri == made.as_uri()]
+    assert f"[{made} line 5]({made.as_uri()}#L5): created on the CPU here" in await hover(client, uri, 3, 12)
+
+
+@pytest_lsp.fixture(  # type: ignore[untyped-decorator]
+    config=pytest_lsp.ClientServerConfig(server_command=[sys.executable, "-m", "devlint", "server"])
+)
+async def client_in_bytes(lsp_client: LanguageClient) -> AsyncIterator[None]:
+    """A client that counts columns in bytes, as Neovim does, and starts with hints."""
+    utf8 = lsp.GeneralClientCapabilities(position_encodings=[lsp.PositionEncodingKind.Utf8])
+    given = lsp.InitializeParams(
+        capabilities=lsp.ClientCapabilities(general=utf8), root_uri=None, initialization_options={"inlayHints": True}
+    )
+    await lsp_client.initialize_session(given)
+    yield
+    await lsp_client.shutdown_session()
+
+
+@pytest.mark.asyncio
+async def test_columns_are_counted_as_the_client_prefers(client_in_bytes: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client_in_bytes, tmp_path)
+    found = next(d for d in client_in_bytes.diagnostics[uri] if d.code == "DEV102")
+    places = [r.location.range.start for r in found.related_information or ()]
+    assert lsp.Position(4, 22) in places  # three, three and four bytes
+    assert (4, 19, ": cuda") in await hints(client_in_bytes, uri)
+    assert "`z`: " in await hover(client_in_bytes, uri, 4, 18)
+
+
 async def hints(client: LanguageClient, uri: str) -> list[tuple[int, int, str]]:
     found = await client.text_document_inlay_hint_async(
         lsp.InlayHintParams(lsp.TextDocumentIdentifier(uri), lsp.Range(lsp.Position(0, 0), lsp.Position(50, 0)))
