@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -60,7 +60,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Serve until the client leaves."""
     from devlint.facts.analysis import RECURSION
 
@@ -69,7 +69,14 @@ def main() -> int:
     threading.stack_size(_STACK)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))  # for both threads: an analysis sets it back
     server.start_io()
-    return 0
+    leave()
+
+
+@server.feature(lsp.EXIT)
+def leave(*_: object) -> NoReturn:
+    """End at once. Python would wait for the thread of a running check, which nobody wants any more."""
+    sys.stderr.flush()
+    os._exit(0)
 
 
 async def _done_by(pool: ThreadPoolExecutor, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -365,7 +372,8 @@ async def hover(ls: LanguageServer, params: lsp.HoverParams) -> lsp.Hover | None
     document = _seen(ls, params.text_document.uri, params.position.line)
     if document is None or params.position.line >= document.source.rows:
         return None
-    text = await _done_by(_hovers, session.hover, document, *_own(document, params.position))
+    place = _own(document, params.position)
+    text = await _done_by(_hovers, session.hover, document, *place, with_findings=_options.findings_in_hover)
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
 
 

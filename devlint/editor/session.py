@@ -51,10 +51,12 @@ class Document:
 class Options:
     """What the editor may ask of the server itself; what devlint checks is set in the project's files.
 
-    `inlay_hints`: whether places are shown behind names.
+    `inlay_hints`: whether places are shown behind names. `findings_in_hover`: whether a hover tells the findings at its
+    place; an editor that adds them itself says no.
     """
 
     inlay_hints: bool = False
+    findings_in_hover: bool = True
 
     def take(self, given: object) -> Iterator[str]:
         """Set what an editor gives, by itself or under `devlint`; the texts of what is wrong in it.
@@ -62,13 +64,14 @@ class Options:
         Keys that are not known are those of the editor.
         """
         table = given.get("devlint", given) if isinstance(given, dict) else None
-        if not isinstance(table, dict) or "inlayHints" not in table:
+        if not isinstance(table, dict):
             return
-        wanted = table["inlayHints"]
-        if isinstance(wanted, bool):
-            self.inlay_hints = wanted
-        else:
-            yield f"the option `inlayHints` takes true or false, not {json.dumps(wanted)}"
+        for key, name in (("inlayHints", "inlay_hints"), ("findingsInHover", "findings_in_hover")):
+            wanted = table.get(key)
+            if isinstance(wanted, bool):
+                setattr(self, name, wanted)
+            elif wanted is not None:
+                yield f"the option `{key}` takes true or false, not {json.dumps(wanted)}"
 
 
 def open_document(path: str, text: str) -> Document:
@@ -167,14 +170,14 @@ def suppression(document: Document, diagnostic: Diagnostic) -> tuple[int, str]:
     return end, f"  # devlint: ignore[{diagnostic.code}]"
 
 
-def hover(document: Document, row: int, column: int) -> str | None:
-    """Markdown about what stands at a place (1-based): a rule's code in a comment, a finding, a value's device and why."""
+def hover(document: Document, row: int, column: int, with_findings: bool = True) -> str | None:
+    """Markdown about what stands at a place (1-based): a rule's code in a comment, findings, a value's device and why."""
     line = document.source.line_text(row)
     for match in _CODE.finditer(line):
         if match.start() < column <= match.end() and "#" in line[: match.start()]:
             return _rule(document, match.group())
     values = values_at(document, row, column)
-    findings = [d for d in document.diagnostics if d.start <= (row, column) < d.end]
+    findings = [d for d in document.diagnostics if with_findings and d.start <= (row, column) < d.end]
     return "\n\n".join([*(_finding(document, found) for found in findings), *values]) or None
 
 

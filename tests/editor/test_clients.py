@@ -3,7 +3,8 @@
 Each client goes once through one round of work and says what each step gave; the tests read that. Without `nvim` or Node,
 or where `npm install` was not run in `editors/vscode`, its tests are skipped.
 
-`python tests/editor/test_clients.py` writes `clients/log.md`, the log of one run, with every client that is here.
+`python tests/editor/test_clients.py [NVIM ...]` writes `clients/log.md`, the log of one run: of every Neovim that is named,
+or the one on the search path, and of Node.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -65,17 +67,17 @@ def recipe(editor: str) -> str:
 
 
 @cache
-def steps_of(client: str) -> Steps:
-    """What each step gave in a new project."""
+def steps_of(client: str, program: str = "nvim") -> Steps:
+    """What each step gave in a new project. `program`: the Neovim to run."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary).resolve() / "project"
         folder.mkdir()
         (folder / "train.py").write_text(PROGRAM, encoding="utf-8")
         (folder / "pyproject.toml").touch()
-        return _neovim(folder) if client == "neovim" else _node(folder)
+        return _neovim(folder, program) if client == "neovim" else _node(folder)
 
 
-def _neovim(folder: Path) -> Steps:
+def _neovim(folder: Path, program: str) -> Steps:
     """Neovim finds `devlint` on the search path, as the recipe says."""
     commands = folder.parent / "bin"
     commands.mkdir()
@@ -91,7 +93,7 @@ def _neovim(folder: Path) -> Steps:
         "RESULT": str(result),
         "XDG_STATE_HOME": str(folder.parent / "state"),
     }
-    started = ["nvim", "--headless", "--clean", "-n", "-S", str(CLIENTS / "client.lua")]
+    started = [program, "--headless", "--clean", "-n", "-S", str(CLIENTS / "client.lua")]
     subprocess.run(started, cwd=folder, env=environment, timeout=SLOWEST, capture_output=True)
     steps: Steps = json.loads(result.read_text(encoding="utf-8"))
     assert "problem" not in steps, steps["problem"]
@@ -178,22 +180,19 @@ def test_a_server_whose_editor_is_gone_ends(steps: Steps) -> None:
     assert step(steps, "editor_gone") == 0
 
 
-def main() -> None:
+def main(neovims: Sequence[str]) -> None:
     """Write the log of one run."""
     versions = f"devlint {devlint.__version__}, Python {platform.python_version()}, {platform.system()}"
     rows = [
-        "# Log of one run of the clients\n",
+        "# Log of one run of Neovim and Node\n",
         f"{datetime.date.today()}, {versions}. Written by `python tests/editor/test_clients.py`.",
     ]
-    for client in ("neovim", "node"):
-        if reason := absence(client):
-            rows.append(f"\n## {client}\n\nNot run: {reason}.")
-            continue
-        steps = steps_of(client)
+    for client, program in [*(("neovim", each) for each in neovims or ["nvim"]), ("node", "node")]:
+        steps = steps_of(client, program)
         shown = json.dumps({each: steps[each] for each in sorted(steps)}, indent=2, ensure_ascii=False)
         rows.append(f"\n## {steps['client']}\n\n```json\n{shown}\n```")
     (CLIENTS / "log.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

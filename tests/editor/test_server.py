@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -243,6 +246,42 @@ async def test_the_second_place_may_be_in_another_file(client: LanguageClient, t
     places = [r.location for d in client.diagnostics[uri] for r in d.related_information or ()]
     assert lsp.Position(4, 11) in [place.range.start for place in places if place.uri == made.as_uri()]
     assert f"[{made} line 5]({made.as_uri()}#L5): created on the CPU here" in await hover(client, uri, 3, 12)
+
+
+@pytest.mark.asyncio
+async def test_a_hover_leaves_findings_out_for_an_editor_that_adds_them(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path)
+    assert "DEV102" in await hover(client, uri, 3, 4)
+    client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings={"findingsInHover": False}))
+    assert (await hover(client, uri, 3, 4)).startswith("`torch.ones(1, 2)`: tensor on the CPU")
+
+
+def message(method: str, params: object, number: int | None = None) -> bytes:
+    """A message as the protocol frames it; a number makes it a request."""
+    content = {"jsonrpc": "2.0", "method": method, "params": params, **({} if number is None else {"id": number})}
+    text = json.dumps(content).encode()
+    return b"Content-Length: %d\r\n\r\n%s" % (len(text), text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["told to end", "left alone"])
+def test_a_server_does_not_finish_a_check_that_nobody_waits_for(how: str, tmp_path: Path) -> None:
+    text = {"uri": (tmp_path / "slow.py").as_uri(), "languageId": "python", "version": 1, "text": SLOW * 15}
+    command = [sys.executable, "-m", "devlint", "server"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(message("initialize", {"processId": None, "rootUri": None, "capabilities": {}}, 1))
+        server.stdin.write(message("textDocument/didOpen", {"textDocument": text}))
+        server.stdin.flush()
+        server.stdout.read(1)  # the answer to the first message: it serves
+        time.sleep(1)  # the check has begun
+        if how == "told to end":
+            server.stdin.write(message("shutdown", None, 2) + message("exit", None))
+        server.stdin.close()
+        try:
+            assert server.wait(timeout=30) == 0
+        finally:
+            server.kill()
 
 
 @pytest_lsp.fixture(  # type: ignore[untyped-decorator]

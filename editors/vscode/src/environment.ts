@@ -131,7 +131,7 @@ export async function find(tried: readonly Candidate[], probe: Probe): Promise<F
       return { kind: "found", argv, version: "" };
     }
     const [file] = argv;
-    const contents = await probe(file).catch((error: unknown) => String(error));
+    const contents = await probe(file).catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
     if (typeof contents === "string") {
       best ??= { kind: "missing", message: `devlint cannot run ${file}: ${contents}`, install: "" };
     } else if (contents.devlint === null) {

@@ -100,6 +100,7 @@ class Service implements vscode.Disposable {
       outputChannel: this.output,
       initializationOptions: () => ({
         inlayHints: vscode.workspace.getConfiguration("devlint").get("inlayHints", false),
+        findingsInHover: false, // VS Code adds them to each hover
       }),
       errorHandler: this.errorHandler(),
     };

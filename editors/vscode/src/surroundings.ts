@@ -65,9 +65,19 @@ async function pythonApi(): Promise<PythonApi | undefined> {
 /** Asks a Python what is in it. */
 export async function probe(python: string): Promise<Contents> {
   const [folder] = folders();
-  const printed = await promisify(execFile)(python, ["-c", PROBE], {
-    timeout: SLOWEST,
-    ...(folder !== undefined ? { cwd: folder } : {}),
-  });
+  const options = { timeout: SLOWEST, ...(folder !== undefined ? { cwd: folder } : {}) };
+  const printed = await promisify(execFile)(python, ["-c", PROBE], options).catch(reason);
+  if (typeof printed === "string") {
+    throw new Error(printed);
+  }
   return contentsOf(printed.stdout);
+}
+
+/** Why a program could not be run, in few words: Node's own text repeats the whole command. */
+function reason(error: Error & { code: string | number; stderr?: string; killed?: boolean }): string {
+  if (error.killed === true) {
+    return `it gave no answer within ${SLOWEST / 1000} seconds`;
+  }
+  const said = error.stderr?.trim().split("\n").at(-1) ?? "";
+  return said !== "" ? said : typeof error.code === "string" ? error.code : `it ended with exit code ${error.code}`;
 }

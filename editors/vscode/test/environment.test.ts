@@ -113,7 +113,7 @@ describe("what is found", () => {
 
   test("an interpreter that cannot be run is named with the reason", async () => {
     const found = await find([python("/gone")], holds({}));
-    assert.deepEqual(found, { kind: "missing", message: "devlint cannot run /gone: Error: ENOENT", install: "" });
+    assert.deepEqual(found, { kind: "missing", message: "devlint cannot run /gone: ENOENT", install: "" });
   });
 
   test("no Python at all", async () => {

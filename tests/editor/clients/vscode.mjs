@@ -4,7 +4,7 @@
 //
 // MODULES: a folder with `puppeteer-core`. ADDRESS: of a new code-server with the extension installed and workspace trust off.
 // FOLDER: has `train.py`; its settings are written here. PYTHON: one that has devlint. It writes a picture of the editor and
-// prints what each step gave, as JSON. It runs by hand: no test starts it.
+// prints a log of what each step gave. It runs by hand: no test starts it.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -87,6 +87,7 @@ try {
   steps.links = await page.$$eval(".monaco-hover-content a[data-href]", (all) => all.map((each) => each.dataset.href));
   await page.screenshot({ path: picture });
   await page.keyboard.press("Escape");
+  await page.mouse.move(5, 5);
 
   const [first] = servers();
   process.kill(first, "SIGKILL");
@@ -112,5 +113,14 @@ try {
 } catch (error) {
   steps.problem = String(error);
 }
-process.stdout.write(`${JSON.stringify(steps, null, 2).replaceAll(folder, "/project")}\n`);
+const [served] = /"codeServerVersion":"[^"]+"/.exec((await page.content()).replaceAll("&quot;", '"')) ?? ["unknown"];
+process.stdout.write(`# Log of one run of VS Code
+
+${new Date().toISOString().slice(0, 10)}, code-server ${served.split('"').at(-2)}, ${await browser.version()}, ${process.platform}.
+Printed by \`vscode.mjs\`, which says how it is run.
+
+\`\`\`json
+${JSON.stringify(steps, null, 2).replaceAll(folder, "/project").replaceAll(python, "python")}
+\`\`\`
+`);
 await browser.close();
