@@ -61,7 +61,7 @@ def _has_pygls() -> bool:
 def recipe(editor: str) -> str:
     """The recipe of `docs/editors.md` for an editor."""
     text = (ROOT / "docs" / "editors.md").read_text(encoding="utf-8")
-    found = re.search(rf"^\*\*{editor}\*\*.*?^```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    found = re.search(rf"^## {editor}\n.*?^```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     assert found is not None, editor
     return found[1]
 
