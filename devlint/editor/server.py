@@ -22,7 +22,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
-from pygls.workspace import TextDocument
+from pygls.workspace import PositionCodec, TextDocument
 
 from devlint import __version__
 from devlint.addresses import rule_url
@@ -52,6 +52,7 @@ _said: set[str] = set()
 _checks = ThreadPoolExecutor(1, "devlint-check")
 _hovers = ThreadPoolExecutor(1, "devlint-hover")
 _options = session.Options()
+_measure = PositionCodec()  # of columns, as it was agreed on with the client
 _STACK = 64 << 20  # bytes: a parser goes deep, and a thread of macOS has half a MiB
 
 _ROW = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -85,8 +86,8 @@ async def _done_by(pool: ThreadPoolExecutor, work: Callable[P, R], *args: P.args
 
 
 def _units(text: str) -> int:
-    """The length of a text in the measure of columns that was agreed on with the client; UTF-16 code units by default."""
-    return int(server.workspace.position_codec.client_num_units(text))
+    """The length of a text as the client counts columns; in UTF-16 code units by default."""
+    return int(_measure.client_num_units(text))
 
 
 def _client(source: Source, position: Position) -> lsp.Position:
@@ -217,7 +218,9 @@ def _is_current(ls: LanguageServer, uri: str) -> bool:
 
 @server.feature(lsp.INITIALIZE)
 def initialize(ls: LanguageServer, params: lsp.InitializeParams) -> None:
-    """Read the options that the client starts with."""
+    """Read the options that the client starts with, and how it counts columns."""
+    global _measure
+    _measure = ls.workspace.position_codec
     _set_options(ls, params.initialization_options)
 
 
