@@ -12,19 +12,19 @@ from devlint.errors import DevlintError
 from devlint.safe_path import RUNNING, keep_out
 
 COMMANDS = {
-    "check": "check files for device problems (the default: `devlint src/`)",
+    "check": "check files for device bugs (the default command: `devlint src/`)",
     "rule": "explain a rule, or all rules",
-    "reveal": "show what is known of the values on one line",
-    "explain": "name the cause of a pasted device error",
-    "config": "explain the settings",
-    "init": "add settings to a project",
-    "clean": "delete the results that are kept between runs",
+    "reveal": "show what devlint knows about the values on one line",
+    "explain": "find the cause of a device error in a traceback",
+    "config": "list the settings, or explain some of them",
+    "init": "add devlint settings to a project",
+    "clean": "delete the cache",
     "completion": "print a completion script for bash, zsh or fish",
-    "verify": "run a script and confirm its fixes",
-    "run": "run a program on a simulated or real accelerator and report on it",
-    "doctor": "say what decides whether a program finds a GPU here",
-    "server": "start the language server for editors",
-    "help": "show this help, or the help of a command",
+    "verify": "run a program and test its fixes",
+    "run": "run a program on a simulated or real accelerator and report device bugs",
+    "doctor": "explain whether torch can use a GPU on this machine",
+    "server": "start the language server for an editor",
+    "help": "show this help, or the help of one command",
     "version": "show the version",
 }
 
@@ -89,10 +89,14 @@ def overview() -> str:
     rows = "\n".join(f"  {name:<10} {text}" for name, text in COMMANDS.items())
     return (
         "usage: devlint [COMMAND] [ARGUMENTS]\n\n"
-        "Finds, fixes and confirms device problems in PyTorch code.\n\n"
+        "Find and fix device bugs in PyTorch code, and test the fixes.\n\n"
         f"commands:\n{rows}\n\n"
-        "`devlint help check` lists the options. Exit codes: 0 clean, 1 problems found, 2 wrong usage, missing path\n"
-        "or internal error, 3 verify could judge nothing."
+        "`devlint help check` lists the options of `devlint check`.\n\n"
+        "exit codes:\n"
+        "  0  no errors or warnings\n"
+        "  1  errors or warnings\n"
+        "  2  wrong usage, a missing path, or an internal error\n"
+        "  3  `devlint verify` could not judge any fix"
     )
 
 

@@ -194,45 +194,47 @@ class Config:
     torch_bound: bool = True  # what they ask for is said of the code under this configuration, too
 
     extend: str | None = _setting(
-        None, STRING, "another configuration file whose settings hold where this one is silent"
+        None, STRING, "another configuration file. Its settings apply if this file does not set them"
     )
-    required_version: str | None = _setting(
-        None, STRING, 'the versions of devlint that may be used, such as ">=0.2,<1"'
-    )
-    select: tuple[str, ...] | None = _setting(None, STRINGS, "rules to use: codes, prefixes, names or ALL")
-    extend_select: tuple[str, ...] = _setting((), STRINGS, "rules to use beside the selected ones")
-    ignore: tuple[str, ...] = _setting((), STRINGS, "rules not to use")
-    extend_ignore: tuple[str, ...] = _setting((), STRINGS, "rules not to use beside the ignored ones")
-    severity: tuple[tuple[str, str], ...] = _setting((), SEVERITIES, "severities of rules that differ from their own")
+    required_version: str | None = _setting(None, STRING, 'the allowed versions of devlint, such as ">=0.2,<1"')
+    select: tuple[str, ...] | None = _setting(None, STRINGS, "use only these rules: codes, prefixes, names or ALL")
+    extend_select: tuple[str, ...] = _setting((), STRINGS, "also use these rules")
+    ignore: tuple[str, ...] = _setting((), STRINGS, "do not use these rules")
+    extend_ignore: tuple[str, ...] = _setting((), STRINGS, "also do not use these rules")
+    severity: tuple[tuple[str, str], ...] = _setting((), SEVERITIES, "change the severity of these rules")
     min_severity: str | None = _setting(
         None,
         SEVERITY,
-        "the lowest severity that is reported; when not set, a report shows little of what is info, and that fails no run",
+        "report only findings of this severity or higher. Default: report errors, warnings and a few infos",
     )
     functions: tuple[tuple[str, MovingFunction], ...] = _setting(
-        (), FUNCTIONS, "functions of the project that move an argument to a device: the positions of both"
+        (),
+        FUNCTIONS,
+        "functions of your project that move an argument to a device, with the positions of the two arguments",
     )
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = _setting(
-        (), PER_FILE, "rules not to use in files that match a pattern"
+        (), PER_FILE, "do not use these rules in files that match the pattern"
     )
     include: tuple[str, ...] = _setting(
-        DEFAULT_INCLUDE, STRINGS, "files to check in directories, as in .gitignore; of a directory, the Python in it"
+        DEFAULT_INCLUDE,
+        STRINGS,
+        "the files to check in a directory, as patterns like those in .gitignore. A directory stands for its Python files",
     )
-    extend_include: tuple[str, ...] = _setting((), STRINGS, "files to check in directories beside `include`")
+    extend_include: tuple[str, ...] = _setting((), STRINGS, "also check these files in a directory")
     exclude: tuple[str, ...] = _setting(
-        DEFAULT_EXCLUDE, STRINGS, "files and directories to leave out, as in .gitignore"
+        DEFAULT_EXCLUDE, STRINGS, "exclude these files and directories, as patterns like those in .gitignore"
     )
-    extend_exclude: tuple[str, ...] = _setting((), STRINGS, "files and directories to leave out beside `exclude`")
-    force_exclude: bool = _setting(False, BOOLEAN, "leave excluded files out even when they are named explicitly")
-    fixable: tuple[str, ...] | None = _setting(None, STRINGS, "rules that --fix may fix; all when not set")
-    unfixable: tuple[str, ...] = _setting((), STRINGS, "rules that --fix leaves alone")
-    extend_safe_fixes: tuple[str, ...] = _setting((), STRINGS, "rules whose unsafe fixes count as safe")
-    extend_unsafe_fixes: tuple[str, ...] = _setting((), STRINGS, "rules whose safe fixes count as unsafe")
+    extend_exclude: tuple[str, ...] = _setting((), STRINGS, "also exclude these files and directories")
+    force_exclude: bool = _setting(False, BOOLEAN, "exclude these files even if they are named on the command line")
+    fixable: tuple[str, ...] | None = _setting(None, STRINGS, "apply only the fixes of these rules. Default: all rules")
+    unfixable: tuple[str, ...] = _setting((), STRINGS, "do not apply the fixes of these rules")
+    extend_safe_fixes: tuple[str, ...] = _setting((), STRINGS, "treat the unsafe fixes of these rules as safe")
+    extend_unsafe_fixes: tuple[str, ...] = _setting((), STRINGS, "treat the safe fixes of these rules as unsafe")
     unsafe_fixes: bool = _setting(False, BOOLEAN, "let --fix apply unsafe fixes too")
     torch_version: tuple[int, int] | None = _setting(
         None,
         VERSION,
-        "the lowest torch that the code supports; when not set, what the project's packaging files ask for, else 2.7",
+        "the lowest torch version that the code supports. Default: the version in the project's requirements, otherwise 2.7",
     )
     assume_accelerator: bool = _setting(
         True, BOOLEAN, "assume that modules and tensor arguments may be on an accelerator"
@@ -240,17 +242,17 @@ class Config:
     targets: tuple[str, ...] = _setting(
         (),
         STRINGS,
-        'the devices that the project must run on, such as `cuda` and `xpu`, or `any` (with `inference = "new"`)',
+        'the devices that the project must support, such as `cuda` and `xpu`, or `any`. Used only with `inference = "new"`',
     )
     inference: str = _setting(
         "old",
         _one_of(("old", "new")),
-        "which inference finds mixed devices; `new` is a preview and says how sure it is",
+        "the analysis that finds mixed devices. `new` is a preview",
     )
-    plugins: tuple[str, ...] = _setting((), STRINGS, "installed packages whose rules are used beside the shipped ones")
-    cache_dir: str = _setting(".devlint_cache", STRING, "where results are kept between runs")
-    output_format: str = _setting("full", _one_of(OUTPUT_FORMATS), "how problems are printed")
-    baseline: str | None = _setting(None, STRING, "the file with the findings that are not reported")
+    plugins: tuple[str, ...] = _setting((), STRINGS, "also use the rules of these installed packages")
+    cache_dir: str = _setting(".devlint_cache", STRING, "the directory of the cache")
+    output_format: str = _setting("full", _one_of(OUTPUT_FORMATS), "the format of the report")
+    baseline: str | None = _setting(None, STRING, "do not report the findings in this file")
 
     @property
     def lowest_torch(self) -> tuple[int, int]:

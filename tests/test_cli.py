@@ -103,7 +103,7 @@ def test_exit_code(run: Run, arguments: str, code: int) -> None:
     [
         ("--version", 0), ("-V", 0), ("version", 0), ("--help", 0), ("-h", 0), ("help", 0), ("help check", 0),
         ("help rule", 0), ("check --help", 0), ("rule DEV501", 0), ("rule create-then-move DEV900", 0),
-        ("rule --all", 0),
+        ("rule --all", 0), ("server --help", 0), ("help server", 0), ("server --nothing", 2),
         ("rule DEV999", 2), ("rule", 2), ("rule --all --output-format xml", 2),
     ],
 )  # fmt: skip

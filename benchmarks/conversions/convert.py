@@ -245,7 +245,9 @@ def row(result: Result) -> str:
 def write_table(path: Path, results: list[Result]) -> None:
     """Replace the table in the document, which stands between two marks."""
     lines = [
-        "| program | what it is | diff | by hand | original on CPU | " + " | ".join(RUNS) + " | losses | diff |",
+        "| program | description | changed lines | changes by hand | original on the CPU | "
+        + " | ".join(RUNS)
+        + " | losses | patch |",
         "|---|---|---|---|---|" + "---|" * len(RUNS) + "---|---|",
     ]
     for r in results:
@@ -253,7 +255,7 @@ def write_table(path: Path, results: list[Result]) -> None:
         cells = list(r.converted.values())
         kinds = sorted(set(r.losses.values()))
         cpu = r.original_cpu.split(":")[0] if r.original_cpu != "ran" else "ran"
-        size = f"+{r.added} -{r.removed} in {r.files_changed}"
+        size = f"+{r.added} -{r.removed} in {r.files_changed} file{'s' if r.files_changed != 1 else ''}"
         lines.append(
             f"| {name} | {r.shape} | {size} | {'; '.join(r.by_hand) or 'nothing'} | {cpu} | "
             + " | ".join(cells)

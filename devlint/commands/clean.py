@@ -30,10 +30,10 @@ def _clean(args: argparse.Namespace, terminal: Terminal) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint clean`."""
-    result = shell.Parser(
-        prog="devlint clean", description="Delete the results that are kept between runs.", allow_abbrev=False
+    result = shell.Parser(prog="devlint clean", description="Delete the cache of `devlint check`.", allow_abbrev=False)
+    result.add_argument(
+        "--cache-dir", metavar="DIR", help="the directory of the cache (default: the one of `devlint check`)"
     )
-    result.add_argument("--cache-dir", metavar="DIR", help="where they are kept (default: as for `devlint check`)")
     result.add_argument("--isolated", action="store_true", help="read no configuration file")
     shell.add_color(result)
     return result

@@ -49,12 +49,12 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `devlint completion`."""
     result = Parser(
         prog="devlint completion",
-        description="Print a completion script: `devlint completion bash >> ~/.bash_completion`, "
+        description="Print a completion script for a shell: `devlint completion bash >> ~/.bash_completion`, "
         "`devlint completion zsh > ~/.zfunc/_devlint`, "
         "`devlint completion fish > ~/.config/fish/completions/devlint.fish`.",
         allow_abbrev=False,
     )
-    result.add_argument("shell", choices=tuple(SHELLS), help="the shell")
+    result.add_argument("shell", choices=tuple(SHELLS), help="the shell that you use")
     return result
 
 

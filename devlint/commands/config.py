@@ -55,11 +55,15 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `devlint config`."""
     result = shell.Parser(
         prog="devlint config",
-        description="Explain the settings of [tool.devlint] in pyproject.toml and of devlint.toml.",
+        description="List or explain the settings for [tool.devlint] in pyproject.toml and for devlint.toml.",
         allow_abbrev=False,
     )
-    result.add_argument("keys", nargs="*", metavar="KEY", help="settings, such as select (default: list all)")
-    result.add_argument("--output-format", choices=("text", "json"), default="text", help="text (default) or json")
+    result.add_argument(
+        "keys", nargs="*", metavar="KEY", help="a setting to explain, such as select (default: list all settings)"
+    )
+    result.add_argument(
+        "--output-format", choices=("text", "json"), default="text", help="the output format (default: text)"
+    )
     result.add_argument("--schema", action="store_true", help="print the JSON schema of devlint.toml")
     shell.add_color(result)
     return result

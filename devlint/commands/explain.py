@@ -29,11 +29,13 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `devlint explain`."""
     result = shell.Parser(
         prog="devlint explain",
-        description="Name the cause of a device error in a pasted traceback, and the line to change.",
+        description="Read a traceback with a device error. Name the cause of the error and the line to change.",
         allow_abbrev=False,
-        epilog="Exit codes: 0 the error was recognised, 1 it was not, 2 wrong usage.",
+        epilog="Exit codes: 0 if devlint knows the error, 1 if it does not, 2 for wrong usage.",
     )
-    result.add_argument("file", nargs="?", default="-", help="a file with the traceback; - is standard input (default)")
+    result.add_argument(
+        "file", nargs="?", default="-", help="a file with the traceback, or - for standard input (default: -)"
+    )
     shell.add_color(result)
     return result
 

@@ -44,8 +44,8 @@ def _print(args: argparse.Namespace, terminal: Terminal) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint init`."""
-    result = shell.Parser(prog="devlint init", description="Add settings of devlint to a project.", allow_abbrev=False)
-    result.add_argument("directory", nargs="?", default=".", metavar="DIR", help="the project (default: .)")
+    result = shell.Parser(prog="devlint init", description="Add devlint settings to a project.", allow_abbrev=False)
+    result.add_argument("directory", nargs="?", default=".", metavar="DIR", help="the project directory (default: .)")
     shell.add_color(result)
     return result
 

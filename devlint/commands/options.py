@@ -103,17 +103,18 @@ def parser() -> argparse.ArgumentParser:
     result = Parser(
         prog="devlint check",
         usage="devlint [check] [OPTIONS] [PATH ...]",
-        description="Check Python files for device problems in PyTorch code.",
+        description="Check Python files for device bugs in PyTorch code.",
         allow_abbrev=False,
         formatter_class=HelpFormatter,
-        epilog="Exit codes: 0 clean, 1 problems found, 2 wrong usage, missing path or internal error.",
+        epilog="Exit codes: 0 for no errors or warnings, 1 for errors or warnings, 2 for wrong usage, a missing path or an "
+        "internal error.",
     )
     result.add_argument(
-        "paths", nargs="*", metavar="PATH", help="files, directories or `-` for standard input (default: .)"
+        "paths", nargs="*", metavar="PATH", help="files or directories to check, or `-` for standard input (default: .)"
     )
     _add_rules(result.add_argument_group("rules"))
     _add_fixes(result.add_argument_group("fixes"))
-    _add_old_code(result.add_argument_group("old code"))
+    _add_old_code(result.add_argument_group("existing findings"))
     _add_files(result.add_argument_group("files and settings"))
     _add_output(result.add_argument_group("output"))
     return result
@@ -123,26 +124,26 @@ def _add_rules(group: argparse._ArgumentGroup) -> None:
     def words(flag: str, text: str) -> None:
         group.add_argument(flag, action=_Extend, metavar="RULES", help=text)
 
-    words("--select", "rules to use: codes, prefixes, names or ALL, separated by commas")
-    words("--extend-select", "rules to use beside the selected ones")
-    words("--ignore", "rules not to use")
-    words("--extend-ignore", "rules not to use beside the ignored ones")
+    words("--select", "use only these rules: codes, prefixes, names or ALL, separated by commas")
+    words("--extend-select", "also use these rules")
+    words("--ignore", "do not use these rules")
+    words("--extend-ignore", "also do not use these rules")
     group.add_argument(
         "--per-file-ignores",
         action=_PerFile,
         default=(),
         metavar="PATTERN:RULES",
-        help="rules not to use in files that match a pattern, as in `tests/*:DEV101,DEV2`",
+        help="do not use these rules in files that match the pattern, such as `tests/*:DEV101,DEV2`",
     )
     group.add_argument(
         "--min-severity",
         choices=SEVERITY_NAMES,
-        help="the lowest severity that is reported; `info` shows and counts all that is info",
+        help="report only findings of this severity or higher. With `info`, findings of severity info fail the run too",
     )
     group.add_argument(
         "--inference",
         choices=("old", "new"),
-        help="how mixed devices are found; `new` is a preview of the next version",
+        help="the analysis that finds mixed devices. `new` is a preview (default: old)",
     )
 
 
@@ -154,12 +155,12 @@ def _add_fixes(group: argparse._ArgumentGroup) -> None:
         group.add_argument(name, action=_Extend, metavar="RULES", help=text)
 
     flag("--fix", "apply safe fixes")
-    flag("--fix-only", "apply fixes and do not report what is left")
-    group.add_argument("--unsafe-fixes", action=_YES_NO, help="count unsafe fixes among those that --fix applies")
-    flag("--diff", "show what --fix would change, as `git apply` takes it; write nothing")
-    flag("--show-fixes", "list what was fixed")
-    words("--fixable", "rules that may be fixed (default: all)")
-    words("--unfixable", "rules to leave alone")
+    flag("--fix-only", "do the same as --fix, but do not report the remaining findings")
+    group.add_argument("--unsafe-fixes", action=_YES_NO, help="apply unsafe fixes too, or only safe ones")
+    flag("--diff", "print the changes of --fix as a patch for `git apply`, but do not write them")
+    flag("--show-fixes", "list the applied fixes")
+    words("--fixable", "apply only the fixes of these rules (default: all rules)")
+    words("--unfixable", "do not apply the fixes of these rules")
 
 
 def _add_old_code(group: argparse._ArgumentGroup) -> None:
@@ -169,20 +170,20 @@ def _add_old_code(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--add-ignore",
         metavar="REASON",
-        help="write a comment that silences each problem; with a reason: --add-ignore=REASON",
+        help="write a comment that suppresses each finding. --add-ignore=REASON adds a reason",
     )
-    flag("--ignore-suppressions", "report what comments silence as well")
+    flag("--ignore-suppressions", "also report findings that comments suppress")
     group.add_argument(
         "--baseline",
         metavar="FILE",
-        help=f"do not report what is in this file (default: {BASELINE} where it exists)",
+        help=f"do not report the findings in this file (default: {BASELINE}, if it exists)",
     )
-    flag("--write-baseline", "write the problems to the baseline")
-    flag("--prune-baseline", "drop what matches no problem any more from the baseline")
+    flag("--write-baseline", "write the findings to the baseline")
+    flag("--prune-baseline", "remove entries from the baseline that match no finding any more")
     group.add_argument(
         "--diff-base",
         metavar="REV",
-        help="report only what rows bring that changed since this git revision; `REV...`: since HEAD left it",
+        help="report only findings on lines that changed since this git revision. `REV...` means: since HEAD branched from it",
     )
 
 
@@ -191,19 +192,34 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
         "--config",
         action="append",
         metavar="FILE|SETTING",
-        help="use this configuration file for all paths, or this setting: --config 'torch-version = \"2.9\"'",
+        help="use this configuration file for all paths, or change one setting: --config 'torch-version = \"2.9\"'",
     )
     group.add_argument("--isolated", action="store_true", help="read no configuration file")
-    group.add_argument("--exclude", action=_Extend, metavar="PATTERNS", help="leave these out, not the default ones")
-    group.add_argument("--extend-exclude", action=_Extend, metavar="PATTERNS", help="leave these out too")
-    group.add_argument("--force-exclude", action=_YES_NO, help="leave excluded files out even when named explicitly")
     group.add_argument(
-        "--markdown", action="store_true", help="check Python in Markdown files of directories, not only in named ones"
+        "--exclude",
+        action=_Extend,
+        metavar="PATTERNS",
+        help="exclude these files and directories instead of the default ones",
     )
-    group.add_argument("--stdin-filename", metavar="NAME", help="the name of standard input, for settings and reports")
-    group.add_argument("--no-cache", action="store_true", help="keep no results and use none")
-    group.add_argument("--cache-dir", metavar="DIR", help="where results are kept (default: .devlint_cache)")
-    group.add_argument("-j", "--jobs", type=_jobs, default=0, metavar="N", help="processes (default: auto)")
+    group.add_argument(
+        "--extend-exclude", action=_Extend, metavar="PATTERNS", help="also exclude these files and directories"
+    )
+    group.add_argument(
+        "--force-exclude",
+        action=_YES_NO,
+        help="exclude these files and directories even if you name them on the command line",
+    )
+    group.add_argument(
+        "--markdown",
+        action="store_true",
+        help="also check Python code in the Markdown files of directories. Markdown files that you name are always checked",
+    )
+    group.add_argument("--stdin-filename", metavar="NAME", help="the file name to use for standard input")
+    group.add_argument("--no-cache", action="store_true", help="do not use the cache")
+    group.add_argument("--cache-dir", metavar="DIR", help="the directory of the cache (default: .devlint_cache)")
+    group.add_argument(
+        "-j", "--jobs", type=_jobs, default=0, metavar="N", help="the number of processes (default: auto)"
+    )
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
@@ -215,20 +231,20 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         action=_Formats,
         default=(),
         metavar="FORMAT[:FILE]",
-        help=f"how problems are reported (default: full); may be repeated. Formats: {', '.join(OUTPUT_FORMATS)}",
+        help=f"the format of the report (default: full). You may repeat this option. Formats: {', '.join(OUTPUT_FORMATS)}",
     )
     group.add_argument("-o", "--output-file", metavar="FILE", help="write the report to this file")
-    flag("--statistics", "print counts instead of problems")
+    flag("--statistics", "print counts instead of findings")
     less_or_more = group.add_mutually_exclusive_group()
     less_or_more.add_argument(
         "-v",
         "--verbose",
         action="store_true",
-        help="also say what is left alone on purpose, and why a fix is not applied; on standard error",
+        help="also print, on standard error, why a rule reports nothing for some code and why a fix is not applied",
     )
-    less_or_more.add_argument("-q", "--quiet", action="store_true", help="print the problems and nothing else")
+    less_or_more.add_argument("-q", "--quiet", action="store_true", help="print only the findings")
     add_color(group)
-    flag("--exit-zero", "exit with 0 even when problems are found")
-    flag("--exit-non-zero-on-fix", "exit with 1 when problems were fixed, even if none is left")
-    flag("--show-files", "list the files that would be checked")
-    flag("--show-settings", "show the settings of the first file")
+    flag("--exit-zero", "exit with 0 even if there are findings")
+    flag("--exit-non-zero-on-fix", "exit with 1 if a fix was applied, even if no finding remains")
+    flag("--show-files", "list the files to check, but do not check them")
+    flag("--show-settings", "show the settings for the first file")

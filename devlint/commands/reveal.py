@@ -29,11 +29,13 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `devlint reveal`."""
     result = shell.Parser(
         prog="devlint reveal",
-        description="Show kind and device of every value on a line, with the trail, or why it is not known.",
+        description="Show the type and device of every value on a line, and the lines that explain them.",
         allow_abbrev=False,
     )
-    result.add_argument("place", metavar="FILE:LINE", help="the line, such as train.py:42")
-    result.add_argument("--output-format", choices=("text", "json"), default="text", help="text (default) or json")
+    result.add_argument("place", metavar="FILE:LINE", help="the file and the line, such as train.py:42")
+    result.add_argument(
+        "--output-format", choices=("text", "json"), default="text", help="the output format (default: text)"
+    )
     shell.add_color(result)
     return result
 

@@ -160,13 +160,17 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `devlint rule`."""
     result = shell.Parser(
         prog="devlint rule",
-        description="Explain rules: what they flag, why, and how safe their fixes are.",
+        description="Explain rules: what they report, why it matters, and whether their fixes are safe.",
         allow_abbrev=False,
     )
-    result.add_argument("rules", nargs="*", metavar="RULE", help="codes or names, such as DEV101 or create-then-move")
-    result.add_argument("--all", action="store_true", help="all rules")
-    result.add_argument("--output-format", choices=("text", "json"), default="text", help="text (default) or json")
-    result.add_argument("--isolated", action="store_true", help="read no configuration file (plugins)")
+    result.add_argument(
+        "rules", nargs="*", metavar="RULE", help="the code or name of a rule, such as DEV101 or create-then-move"
+    )
+    result.add_argument("--all", action="store_true", help="explain all rules")
+    result.add_argument(
+        "--output-format", choices=("text", "json"), default="text", help="the output format (default: text)"
+    )
+    result.add_argument("--isolated", action="store_true", help="read no configuration file, so use no plugins")
     shell.add_color(result)
     return result
 

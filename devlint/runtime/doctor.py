@@ -595,8 +595,8 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `devlint doctor`."""
     result = _Parser(
         prog="devlint doctor",
-        description="Say what decides whether a program finds a GPU here, and what to do next.",
-        epilog="Exit code: 0 torch uses an accelerator, or there is none; 1 a problem; 2 wrong usage.",
+        description="Explain whether torch can use a GPU on this machine, and what to do next.",
+        epilog="Exit codes: 0 if torch can use the accelerator or there is none, 1 for a problem, 2 for wrong usage.",
     )
     result.add_argument("--json", action="store_true", help="print one JSON object")
     return result

@@ -213,16 +213,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         nargs="?",
         const="",
         default=None,
-        help="repeat each call of a module, and of a public function or method of PACKAGE, on copies that were moved "
-        f"to the simulated card, and list what fails there; needs {_OPTION}=sim",
+        help="repeat the calls of modules, and of public functions and methods of PACKAGE, on a simulated GPU, and list "
+        f"what fails there. Needs {_OPTION}=sim",
     )
-    group.addoption(_STRICT, action="store_true", help=f"with {_SHADOW}: fail if anything is listed")
+    group.addoption(_STRICT, action="store_true", help=f"with {_SHADOW}: fail if a call fails on the simulated GPU")
     group.addoption(
         _OPTION,
         metavar="DEVICE",
         default=None,
-        help="run the suite on a simulated accelerator: sim, sim:2, sim:xpu, sim:cuda:3; or record on a real one: "
-        "auto, cuda, xpu, mps",
+        help="run the tests on a simulated accelerator (sim, sim:2, sim:xpu, sim:cuda:3) or on a real one (auto, cuda, "
+        "xpu, mps)",
     )
 
 
