@@ -10,6 +10,8 @@ from __future__ import annotations
 REPOSITORY = ""
 #: Where the site of `python -m devlint.dev.site` is, as `https://host/devlint`.
 SITE = ""
+#: Who publishes the extension for VS Code (`editors/vscode`), as the marketplaces know the owner.
+VSCODE_PUBLISHER = ""
 #: Codes of the rules that devlint has pages for. Rules of plugins have codes of their own.
 OWN_CODES = "DEV"
 

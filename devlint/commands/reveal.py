@@ -55,7 +55,7 @@ def _show(args: argparse.Namespace, terminal: Terminal) -> None:
         raise UsageError(f"{path} has {source.rows} lines, not {row}")
     config = Resolver().for_directory(os.path.dirname(os.path.abspath(path)))
     settings = Rulebook().settings(config, path)
-    found = reveal(tree, source, settings, row, project)
+    found = reveal(tree, source, settings, range(row, row + 1), project)
     if args.output_format == "json":
         terminal.print(as_json([_row(r, source) for r in found], indent=2))
         return

@@ -15,7 +15,7 @@ def main(argv: Sequence[str]) -> int:
         from devlint.editor import server
     except ImportError as error:
         raise UsageError(f'the language server needs the extra `lsp`: pip install "devlint[lsp]" ({error})') from error
-    return server.main()
+    server.main()
 
 
 def parser() -> shell.Parser:

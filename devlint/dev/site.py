@@ -33,6 +33,7 @@ GUIDES = (
     ("Changelog", "changelog.md"),
 )
 
+PICTURES = "pictures"  # the folder of the guides' pictures
 
 FAMILIES = {
     "DEV1": "Values that meet on different devices",
@@ -151,6 +152,7 @@ def build(target: Path) -> int:
         path = target / "docs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    shutil.copytree(ROOT / "docs" / PICTURES, target / "docs" / PICTURES)
     (target / "mkdocs.yml").write_text(configuration(rules, found), encoding="utf-8")
     if importlib.util.find_spec("zensical") is None:
         sys.stderr.write(f"{len(found)} pages written to {target}; `pip install zensical` builds them\n")

@@ -1,31 +1,37 @@
 """`devlint server`: a language server over standard input and output (extra `lsp`).
 
 Diagnostics as you type; quick fixes, safe ones preferred, unsafe ones singly; `source.fixAll.devlint` with the safe fixes;
-"ignore on this line"; hover on a finding, on a code in a comment, on a value (its device, and why). The cells of a
-notebook are checked together, and each gets its own findings.
+"ignore on this line"; hover on a finding, on a code in a comment, on a value (its device, and why); on request, hints
+that show where values are. The cells of a notebook are checked together, and each gets its own findings.
 
-Texts are checked one after the other in a thread of their own, so that what is asked meanwhile is answered. A hover is
-answered in another one, for the text as it is, and waits for no check.
+Texts are checked one after the other in a thread of their own, so that what is asked meanwhile is answered. A hover and
+hints are answered in another one, for the text as it is, and wait for no check.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
+from pygls.workspace import PositionCodec, TextDocument
 
 from devlint import __version__
 from devlint.addresses import rule_url
 from devlint.config import FILE_NAMES
-from devlint.editor import session
+from devlint.editor import places, session
 from devlint.editor.session import Document
+from devlint.errors import SourceError
 from devlint.model import Diagnostic, Position, Related, Safety, Severity, TextEdit
+from devlint.source import Source, read_source
 
 FIX_ALL = f"{lsp.CodeActionKind.SourceFixAll.value}.devlint"
 PAUSE = 0.1  # seconds without a further change before a text is checked again
@@ -45,20 +51,33 @@ _wanted: set[str] = set()  # the files that are open in the editor, whether they
 _said: set[str] = set()
 _checks = ThreadPoolExecutor(1, "devlint-check")
 _hovers = ThreadPoolExecutor(1, "devlint-hover")
+_options = session.Options()
+_measure = PositionCodec()  # of columns, as it was agreed on with the client
 _STACK = 64 << 20  # bytes: a parser goes deep, and a thread of macOS has half a MiB
+
+_ROW = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Serve until the client leaves."""
     from devlint.facts.analysis import RECURSION
 
+    # The protocol ends rows at these three alone; pygls would end them at form feeds and other separators as well.
+    TextDocument.lines = property(lambda text: tuple(_ROW.findall(text.source)))  # type: ignore[method-assign,assignment]
     threading.stack_size(_STACK)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))  # for both threads: an analysis sets it back
     server.start_io()
-    return 0
+    leave()
+
+
+@server.feature(lsp.EXIT)
+def leave(*_: object) -> NoReturn:
+    """End at once. Python would wait for the thread of a running check, which nobody wants any more."""
+    sys.stderr.flush()
+    os._exit(0)
 
 
 async def _done_by(pool: ThreadPoolExecutor, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -67,12 +86,12 @@ async def _done_by(pool: ThreadPoolExecutor, work: Callable[P, R], *args: P.args
 
 
 def _units(text: str) -> int:
-    """UTF-16 code units, the protocol's default measure of columns."""
-    return len(text) + sum(ord(c) > 0xFFFF for c in text)
+    """The length of a text as the client counts columns; in UTF-16 code units by default."""
+    return int(_measure.client_num_units(text))
 
 
-def _client(document: Document, position: Position) -> lsp.Position:
-    line = document.source.line_text(position.row) if position.row <= document.source.rows else ""
+def _client(source: Source, position: Position) -> lsp.Position:
+    line = source.line_text(position.row) if position.row <= source.rows else ""
     return lsp.Position(position.row - 1, _units(line[: position.column - 1]))
 
 
@@ -86,7 +105,7 @@ def _own(document: Document, position: lsp.Position) -> Position:
 
 
 def _range(document: Document, found: Diagnostic) -> lsp.Range:
-    return lsp.Range(_client(document, found.start), _client(document, found.end))
+    return lsp.Range(_client(document.source, found.start), _client(document.source, found.end))
 
 
 def _edits(document: Document, edits: Iterable[TextEdit]) -> list[lsp.TextEdit]:
@@ -96,7 +115,7 @@ def _edits(document: Document, edits: Iterable[TextEdit]) -> list[lsp.TextEdit]:
 
 
 def _place(document: Document, offset: int) -> lsp.Position:
-    return _client(document, document.source.position(offset))
+    return _client(document.source, document.source.position(offset))
 
 
 def _diagnostic(document: Document, found: Diagnostic, uri: str) -> lsp.Diagnostic:
@@ -109,16 +128,21 @@ def _diagnostic(document: Document, found: Diagnostic, uri: str) -> lsp.Diagnost
 
 
 def _related(document: Document, place: Related, uri: str) -> Iterable[lsp.DiagnosticRelatedInformation]:
-    """The second place of a finding, in the document or in another cell of its notebook."""
+    """The second place of a finding: in the document, in another cell of its notebook, or in another file."""
+    source = document.source
     if place.path != document.path:
-        return
-    if place.cell is not None and place.cell != document.cell:
+        try:
+            source = read_source(Path(place.path))
+        except SourceError:
+            return
+        uri = Path(os.path.abspath(place.path)).as_uri()
+    elif place.cell is not None and place.cell != document.cell:
         cells = next((cells for cells in _cells.values() if uri in cells.values()), {})
         uri = cells.get(place.cell, "")
         if uri not in _open:
             return
-        document = _open[uri]
-    where = lsp.Range(_client(document, place.start), _client(document, place.end))
+        source = _open[uri].source
+    where = lsp.Range(_client(source, place.start), _client(source, place.end))
     yield lsp.DiagnosticRelatedInformation(lsp.Location(uri, where), place.message)
 
 
@@ -192,17 +216,58 @@ def _is_current(ls: LanguageServer, uri: str) -> bool:
     return uri in _open and _open[uri].source.text == ls.workspace.get_text_document(uri).source
 
 
+@server.feature(lsp.INITIALIZE)
+def initialize(ls: LanguageServer, params: lsp.InitializeParams) -> None:
+    """Read the options that the client starts with, and how it counts columns."""
+    global _measure
+    _measure = ls.workspace.position_codec
+    _set_options(ls, params.initialization_options)
+
+
+@server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
+async def did_change_configuration(ls: LanguageServer, params: lsp.DidChangeConfigurationParams) -> None:
+    """Take changed options, which the client sends or is asked for; then it asks again for what they change."""
+    before = _options.inlay_hints
+    if params.settings:
+        _set_options(ls, params.settings)
+    else:
+        await _ask_options(ls)
+    workspace = ls.client_capabilities.workspace
+    can_refresh = workspace is not None and workspace.inlay_hint is not None and workspace.inlay_hint.refresh_support
+    if _options.inlay_hints != before and can_refresh:
+        ls.workspace_inlay_hint_refresh(None)
+
+
+async def _ask_options(ls: LanguageServer) -> None:
+    workspace = ls.client_capabilities.workspace
+    if workspace is not None and workspace.configuration:
+        asked = lsp.ConfigurationParams([lsp.ConfigurationItem(section="devlint")])
+        for given in await ls.workspace_configuration_async(asked):
+            _set_options(ls, given)
+
+
+def _set_options(ls: LanguageServer, given: Any) -> None:
+    for problem in _options.take(given):
+        ls.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"devlint: {problem}"))
+
+
 @server.feature(lsp.INITIALIZED)
-def initialized(ls: LanguageServer, params: lsp.InitializedParams) -> None:
-    """Ask to be told of changed settings."""
+async def initialized(ls: LanguageServer, params: lsp.InitializedParams) -> None:
+    """Ask for the options, and to be told when they or the settings of a project change."""
     workspace = ls.client_capabilities.workspace
     watched = workspace.did_change_watched_files if workspace is not None else None
+    options = workspace.did_change_configuration if workspace is not None else None
+    wanted = []
     if watched is not None and watched.dynamic_registration:
         files = lsp.DidChangeWatchedFilesRegistrationOptions(
             [lsp.FileSystemWatcher(f"**/{name}") for name in FILE_NAMES]
         )
-        wanted = lsp.Registration("devlint-settings", lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, files)
-        ls.client_register_capability(lsp.RegistrationParams([wanted]))
+        wanted.append(lsp.Registration("devlint-settings", lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, files))
+    if options is not None and options.dynamic_registration:
+        wanted.append(lsp.Registration("devlint-options", lsp.WORKSPACE_DID_CHANGE_CONFIGURATION))
+    if wanted:
+        ls.client_register_capability(lsp.RegistrationParams(wanted))
+    await _ask_options(ls)
 
 
 @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
@@ -310,8 +375,26 @@ async def hover(ls: LanguageServer, params: lsp.HoverParams) -> lsp.Hover | None
     document = _seen(ls, params.text_document.uri, params.position.line)
     if document is None or params.position.line >= document.source.rows:
         return None
-    text = await _done_by(_hovers, session.hover, document, *_own(document, params.position))
+    place = _own(document, params.position)
+    text = await _done_by(_hovers, session.hover, document, *place, with_findings=_options.findings_in_hover)
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
+
+
+@server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+async def inlay_hint(ls: LanguageServer, params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+    """Where the values are that some rows bind, once an option asks for it."""
+    document = _seen(ls, params.text_document.uri, params.range.start.line) if _options.inlay_hints else None
+    if document is None:
+        return []
+    first, last = params.range.start.line + 1, params.range.end.line + 1
+    found = await _done_by(_hovers, places.hints, document, first, last)
+    return [_inlay_hint(document, each) for each in found]
+
+
+def _inlay_hint(document: Document, hint: places.Hint) -> lsp.InlayHint:
+    why = lsp.MarkupContent(lsp.MarkupKind.Markdown, hint.why)
+    where = _client(document.source, Position(hint.row, hint.column))
+    return lsp.InlayHint(where, f": {hint.place}", lsp.InlayHintKind.Type, tooltip=why)
 
 
 def _seen(ls: LanguageServer, uri: str, line: int) -> Document | None:

@@ -8,8 +8,10 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from devlint.checkers import Confined
+from devlint.editor.places import link, values_at
 from devlint.embedded.notebook import Notebook, read_notebook
 from devlint.engine import Linter, unreadable
 from devlint.errors import DevlintError, SourceError
@@ -17,6 +19,9 @@ from devlint.fix.apply import apply
 from devlint.fix.rounds import fix_source
 from devlint.model import Diagnostic, Safety, TextEdit, TextFix
 from devlint.source import Source, of_text
+
+if TYPE_CHECKING:
+    from devlint.facts.reveal import Revealed
 
 _CODE = re.compile(r"[A-Z]{1,3}[0-9]{3}\b")
 
@@ -26,7 +31,8 @@ class Document:
     """One open text and what was found in it: a file, or a cell of a notebook.
 
     `joined`: the Python that is analysed, where the text starts at offset `start`; for a file the text itself. `cell` is
-    its number in `notebook`. `problem`: why the settings that hold here were not used.
+    its number in `notebook`. `problem`: why the settings that hold here were not used. `revealed`: what is known of its
+    values, once somebody asked (`devlint.editor.places`).
     """
 
     path: str
@@ -38,6 +44,34 @@ class Document:
     start: int = 0
     cell: int | None = None
     notebook: Notebook | None = field(default=None, repr=False)
+    revealed: list[Revealed] | None = field(default=None, repr=False)
+
+
+@dataclass(slots=True)
+class Options:
+    """What the editor may ask of the server itself; what devlint checks is set in the project's files.
+
+    `inlay_hints`: whether places are shown behind names. `findings_in_hover`: whether a hover tells the findings at its
+    place; an editor that adds them itself says no.
+    """
+
+    inlay_hints: bool = False
+    findings_in_hover: bool = True
+
+    def take(self, given: object) -> Iterator[str]:
+        """Set what an editor gives, by itself or under `devlint`; the texts of what is wrong in it.
+
+        Keys that are not known are those of the editor.
+        """
+        table = given.get("devlint", given) if isinstance(given, dict) else None
+        if not isinstance(table, dict):
+            return
+        for key, name in (("inlayHints", "inlay_hints"), ("findingsInHover", "findings_in_hover")):
+            wanted = table.get(key)
+            if isinstance(wanted, bool):
+                setattr(self, name, wanted)
+            elif wanted is not None:
+                yield f"the option `{key}` takes true or false, not {json.dumps(wanted)}"
 
 
 def open_document(path: str, text: str) -> Document:
@@ -136,16 +170,25 @@ def suppression(document: Document, diagnostic: Diagnostic) -> tuple[int, str]:
     return end, f"  # devlint: ignore[{diagnostic.code}]"
 
 
-def hover(document: Document, row: int, column: int) -> str | None:
-    """Markdown about what stands at a place (1-based): a rule's code in a comment, a finding, a value's device and why."""
+def hover(document: Document, row: int, column: int, with_findings: bool = True) -> str | None:
+    """Markdown about what stands at a place (1-based): a rule's code in a comment, findings, a value's device and why."""
     line = document.source.line_text(row)
     for match in _CODE.finditer(line):
         if match.start() < column <= match.end() and "#" in line[: match.start()]:
             return _rule(document, match.group())
-    values = _values(document, row, column)
-    findings = [d for d in document.diagnostics if d.start <= (row, column) < d.end]
-    parts = [f"**{d.code} {d.name}**: {d.message}" for d in findings]
-    return "\n\n".join([*parts, *values]) or None
+    values = values_at(document, row, column)
+    findings = [d for d in document.diagnostics if with_findings and d.start <= (row, column) < d.end]
+    return "\n\n".join([*(_finding(document, found) for found in findings), *values]) or None
+
+
+def _finding(document: Document, found: Diagnostic) -> str:
+    """A finding and its second places, each with a link to where it stands."""
+    lines = [f"**{found.code} {found.name}**: {found.message}"]
+    for place in found.related:
+        row = place.start.row if place.cell is None else None
+        where = f"line {place.start.row}" if place.cell is None else f"line {place.start.row} of cell {place.cell}"
+        lines.append(f"- {link(where, place.path, row)}: {place.message}")
+    return "\n".join(lines)
 
 
 def _rule(document: Document, code: str) -> str | None:
@@ -157,32 +200,3 @@ def _rule(document: Document, code: str) -> str | None:
             text = inspect.getdoc(sys.modules[type(rule).__module__]) or rule.meta.summary
             return f"**{code} {rule.meta.name}**\n\n{text}"
     return None
-
-
-def _values(document: Document, row: int, column: int) -> list[str]:
-    """The innermost value at a place, with its trail."""
-    from devlint.facts.reveal import reveal, row_of
-    from devlint.facts.values import describe
-
-    source = document.joined
-    if source is None:
-        return []
-    offset = document.start + document.source.starts[row - 1] + column - 1
-    try:
-        linter = document.linter
-        found = reveal(linter.parse(source), source, linter.settings, source.row(offset), linter.project)
-    except (SourceError, RecursionError):
-        return []
-    here = [r for r in found if r.span.start <= offset < r.span.end]
-    if not here:
-        return []
-    inner = min(here, key=lambda r: r.span.end - r.span.start)
-    if inner.reason is not None:
-        return [f"`{inner.text}`: device unknown: {inner.reason}"]
-    lines = [f"`{inner.text}`: {inner.value.kind} on {describe(inner.value.device)}"]
-    for origin in inner.value.because:
-        if origin.path is None:
-            lines.append(f"- {source.line(origin.span.start)}: {origin.text}")
-        elif (where := row_of(origin, source)) is not None:
-            lines.append(f"- {origin.path} line {where}: {origin.text}")
-    return ["\n".join(lines)]

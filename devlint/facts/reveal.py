@@ -1,4 +1,4 @@
-"""What the analysis knows of every value on one line, and why it does not know the rest."""
+"""What the analysis knows of every value on some lines, and why it does not know the rest."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ _PLAIN = frozenset({"namespace", "number", "string", "bool", "none", "function",
 
 @dataclass(frozen=True, slots=True)
 class Revealed:
-    """One expression of a line: where it stands, what is known of it, and the reason when nothing is."""
+    """One expression: where it stands, what is known of it, the reason when nothing is, and whether it is bound there."""
 
     span: Span
     text: str
     value: Value
     reason: str | None
+    is_bound: bool
 
 
 class _Watcher(Flow):
-    """The interpreter, noting what expressions of one row evaluate to; several runs of a place are joined."""
+    """The interpreter, noting what expressions of some rows evaluate to; several runs of a place are joined."""
 
-    row = 0
+    rows = range(0)
     seen: dict[Span, tuple[ast.expr, Value]]
 
     def evaluate(self, node: ast.expr) -> Value:
         value = super().evaluate(node)
-        if node.lineno == self.row and isinstance(node, _SHOWN):
+        if node.lineno in self.rows and isinstance(node, _SHOWN):
             self._note(node, value)
         return value
 
@@ -48,7 +49,7 @@ class _Watcher(Flow):
         self, target: ast.expr, value: Value, source: ast.expr | None, statement: ast.stmt | None = None
     ) -> None:
         super().assign_target(target, value, source, statement)
-        if target.lineno == self.row and isinstance(target, (ast.Name, ast.Attribute)):
+        if target.lineno in self.rows and isinstance(target, (ast.Name, ast.Attribute)):
             path = self.path(target)
             self._note(target, (self.lookup(path) if path is not None else None) or value)
 
@@ -59,9 +60,9 @@ class _Watcher(Flow):
 
 
 def reveal(
-    tree: ast.Module, source: SourceLike, settings: Settings, row: int, project: Project | None = None
+    tree: ast.Module, source: SourceLike, settings: Settings, rows: range, project: Project | None = None
 ) -> list[Revealed]:
-    """Every value on a 1-based row that has a device, or might have one, in the order of the text.
+    """Every value on some 1-based rows that has a device, or might have one, in the order of the text.
 
     Modules, functions, numbers and strings are left out, except for device strings.
     """
@@ -69,7 +70,7 @@ def reveal(
 
     def watcher(*arguments: object) -> Flow:
         flow = _Watcher(*arguments)  # type: ignore[arg-type]
-        flow.row, flow.seen = row, {}
+        flow.rows, flow.seen = rows, {}
         made.append(flow)
         return flow
 
@@ -80,7 +81,8 @@ def reveal(
         if value.kind in _PLAIN and not value.device:
             continue
         reason = None if value.device else why_unknown(node, value, flow)
-        found.append(Revealed(span, source.text[span.start : span.end], value, reason))
+        is_bound = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
+        found.append(Revealed(span, source.text[span.start : span.end], value, reason, is_bound))
     return found
 
 

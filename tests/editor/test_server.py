@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -147,7 +150,17 @@ async def test_hover_on_a_value_says_where_it_is_and_why(client: LanguageClient,
     uri = await opened(client, tmp_path)
     text = await hover(client, uri, 3, 0)
     assert "`x`: tensor on the CPU" in text
+    assert f"- [line 4]({uri}#L4): created on the CPU here" not in text  # there is no such file yet
     assert "- line 4: created on the CPU here" in text
+
+
+@pytest.mark.asyncio
+async def test_the_reasons_in_a_hover_are_links(client: LanguageClient, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
+    uri = await opened(client, tmp_path)
+    text = await hover(client, uri, 3, 4)
+    assert f"- [line 4]({uri}#L4): created on the CPU here" in text  # why the value is where it is
+    assert f"- [line 5]({uri}#L5): " in text  # where the finding fails
 
 
 @pytest.mark.asyncio
@@ -207,6 +220,117 @@ async def test_a_text_is_what_the_editor_says_whatever_encoding_its_comment_name
     uri = await opened(client, tmp_path, text)
     found = next(d for d in client.diagnostics[uri] if d.code == "DEV102")
     assert found.range.start == lsp.Position(3, text.split("\n")[3].index("torch.ones"))
+
+
+@pytest.mark.asyncio
+async def test_an_edit_behind_a_form_feed_which_ends_no_row(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path, "import torch\n# \f part\u2028two\nx = 1\n")
+    place = lsp.Range(lsp.Position(2, 0), lsp.Position(3, 0))
+    added = "model = torch.nn.Linear(2, 2).cuda()\nz = model(torch.ones(1, 2))\n"
+    client.text_document_did_change(
+        lsp.DidChangeTextDocumentParams(
+            lsp.VersionedTextDocumentIdentifier(2, uri), [lsp.TextDocumentContentChangePartial(place, added)]
+        )
+    )
+    await client.wait_for_notification(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    found = next(d for d in client.diagnostics[uri] if d.code == "DEV102")
+    assert found.range == lsp.Range(lsp.Position(3, 10), lsp.Position(3, 26))
+
+
+@pytest.mark.asyncio
+async def test_the_second_place_may_be_in_another_file(client: LanguageClient, tmp_path: Path) -> None:
+    made = tmp_path / "made.py"
+    made.write_text("import torch\n\n\ndef make():\n    return torch.ones(1, 2)\n", encoding="utf-8")
+    text = "import torch\nfrom made import make\nmodel = torch.nn.Linear(2, 2).cuda()\nz = model(make())\n"
+    uri = await opened(client, tmp_path, text)
+    places = [r.location for d in client.diagnostics[uri] for r in d.related_information or ()]
+    assert lsp.Position(4, 11) in [place.range.start for place in places if place.uri == made.as_uri()]
+    assert f"[{made} line 5]({made.as_uri()}#L5): created on the CPU here" in await hover(client, uri, 3, 12)
+
+
+@pytest.mark.asyncio
+async def test_a_hover_leaves_findings_out_for_an_editor_that_adds_them(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path)
+    assert "DEV102" in await hover(client, uri, 3, 4)
+    client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings={"findingsInHover": False}))
+    assert (await hover(client, uri, 3, 4)).startswith("`torch.ones(1, 2)`: tensor on the CPU")
+
+
+def message(method: str, params: object, number: int | None = None) -> bytes:
+    """A message as the protocol frames it; a number makes it a request."""
+    content = {"jsonrpc": "2.0", "method": method, "params": params, **({} if number is None else {"id": number})}
+    text = json.dumps(content).encode()
+    return b"Content-Length: %d\r\n\r\n%s" % (len(text), text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["told to end", "left alone"])
+def test_a_server_does_not_finish_a_check_that_nobody_waits_for(how: str, tmp_path: Path) -> None:
+    text = {"uri": (tmp_path / "slow.py").as_uri(), "languageId": "python", "version": 1, "text": SLOW * 15}
+    command = [sys.executable, "-m", "devlint", "server"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(message("initialize", {"processId": None, "rootUri": None, "capabilities": {}}, 1))
+        server.stdin.write(message("textDocument/didOpen", {"textDocument": text}))
+        server.stdin.flush()
+        server.stdout.read(1)  # the answer to the first message: it serves
+        time.sleep(1)  # the check has begun
+        if how == "told to end":
+            server.stdin.write(message("shutdown", None, 2) + message("exit", None))
+        server.stdin.close()
+        try:
+            assert server.wait(timeout=30) == 0
+        finally:
+            server.kill()
+
+
+@pytest_lsp.fixture(  # type: ignore[untyped-decorator]
+    config=pytest_lsp.ClientServerConfig(server_command=[sys.executable, "-m", "devlint", "server"])
+)
+async def client_in_bytes(lsp_client: LanguageClient) -> AsyncIterator[None]:
+    """A client that counts columns in bytes, as Neovim does, and starts with hints."""
+    utf8 = lsp.GeneralClientCapabilities(position_encodings=[lsp.PositionEncodingKind.Utf8])
+    given = lsp.InitializeParams(
+        capabilities=lsp.ClientCapabilities(general=utf8), root_uri=None, initialization_options={"inlayHints": True}
+    )
+    await lsp_client.initialize_session(given)
+    yield
+    await lsp_client.shutdown_session()
+
+
+@pytest.mark.asyncio
+async def test_columns_are_counted_as_the_client_prefers(client_in_bytes: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client_in_bytes, tmp_path)
+    found = next(d for d in client_in_bytes.diagnostics[uri] if d.code == "DEV102")
+    places = [r.location.range.start for r in found.related_information or ()]
+    assert lsp.Position(4, 22) in places  # three, three and four bytes
+    assert (4, 19, ": cuda") in await hints(client_in_bytes, uri)
+    assert "`z`: " in await hover(client_in_bytes, uri, 4, 18)
+
+
+async def hints(client: LanguageClient, uri: str) -> list[tuple[int, int, str]]:
+    found = await client.text_document_inlay_hint_async(
+        lsp.InlayHintParams(lsp.TextDocumentIdentifier(uri), lsp.Range(lsp.Position(0, 0), lsp.Position(50, 0)))
+    )
+    return [(each.position.line, each.position.character, str(each.label)) for each in found or ()]
+
+
+@pytest.mark.asyncio
+async def test_hints_of_places_come_once_a_setting_asks_for_them(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path, "import torch\ns = '🔥'; x = torch.ones(1, device='cuda:0')\n")
+    assert await hints(client, uri) == []
+    client.workspace_did_change_configuration(
+        lsp.DidChangeConfigurationParams(settings={"devlint": {"inlayHints": True, "command": ["devlint"]}})
+    )
+    assert await hints(client, uri) == [(1, 11, ": cuda:0")]  # in UTF-16 units
+
+
+@pytest.mark.asyncio
+async def test_an_option_of_the_wrong_kind_is_said(client: LanguageClient, tmp_path: Path) -> None:
+    client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings={"inlayHints": "yes"}))
+    uri = await opened(client, tmp_path, "import torch\nx = torch.ones(1)\n")
+    assert await hints(client, uri) == []
+    assert [m.message for m in client.messages] == ['devlint: the option `inlayHints` takes true or false, not "yes"']
 
 
 CELLS = ["import torch\n\nmodel = torch.nn.Linear(2, 2).cuda()", "%time f()\nx = torch.ones(1, 2)\nz = model(x)\n"]
