@@ -1,13 +1,14 @@
-"""A name about devices that torch itself has deprecated.
+"""The code uses a device function or attribute that torch has deprecated.
 
 ## What it flags
-Names about devices that warn, or that torch documents as deprecated: `torch.cuda.memory_cached`,
-`torch.cuda.reset_max_memory_allocated`, `torch.accelerator.current_device_idx`, `torch.has_cuda`,
-`DataLoader(pin_memory_device=...)` and others. Mixed precision is DEV209's, `set_default_tensor_type`
-DEV204's.
+The rule reports device names that warn at run time or that the documentation of torch calls deprecated. Examples are
+`torch.cuda.memory_cached`, `torch.cuda.reset_max_memory_allocated`, `torch.accelerator.current_device_idx`,
+`torch.has_cuda` and `DataLoader(pin_memory_device=...)`.
+
+Two groups have their own rules. DEV209 reports names of mixed precision. DEV204 reports `set_default_tensor_type`.
 
 ## Why it matters
-The name warns at every use, and a later torch may remove it.
+Most of these names warn at every use. A later version of torch may remove them.
 
 ## Example
     import torch
@@ -23,12 +24,14 @@ Use instead:
         return torch.cuda.memory_reserved() if torch.cuda.is_available() else 0
 
 ## Fix safety
-Safe where the new name does the same. Unsafe for `pin_memory_device`, which torch ignores from 2.9 on. A hint
-where there is no equal name, or where the lowest torch of the project lacks it.
+- The fix is safe if the new name does the same.
+- The fix is unsafe for `pin_memory_device`. torch ignores this argument from version 2.9 on.
+- The rule makes a suggestion without an edit if no equal name exists, or if the lowest supported torch does not have
+  the new name.
 
 ## Known limits
-Deprecated names that have nothing to do with devices are left to other tools. Silent where the code asks for the
-version, or whether torch lacks a name.
+- Deprecated names that have nothing to do with devices are not reported.
+- A name is not reported under a test of the torch version, or under `if not hasattr(...)`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,21 @@
-"""A device method is called on an object that has none.
+"""A device method is called on an object that does not have this method.
 
 ## What it flags
-`.to`, `.cuda`, `.cpu` and the like on optimizers, schedulers, data loaders, datasets, gradient scalers,
-generators, distributions, lists, tuples, dicts and arrays, on tokenizers and processors of transformers, noise
-schedulers, transforms of torchvision that are no modules, data frames, pictures, estimators and numbers, and
-`module.device`, which `nn.Module` does not have. Only where the object is proved to be one of these, and its class in the file
-defines no such name. Also attributes of such a method that is not called (`x.cpu.numpy()`), and `x.device()` and
-`x.is_cuda()`, which call the device of a tensor, or of a module that has one, and a truth value.
+- A call of `.to`, `.cuda`, `.cpu` or a similar method on an object of torch or Python that has no such method.
+  Examples are optimizers, schedulers, data loaders, datasets, gradient scalers, generators, distributions, lists,
+  tuples, dicts and numbers.
+- The same call on an object of another library. Examples are arrays, data frames, images, estimators, noise
+  schedulers, tokenizers and processors of transformers, and torchvision transforms that are not modules.
+- A read of `module.device`: the class `nn.Module` has no attribute `device`.
+- A method without its parentheses: `x.cpu.numpy()` instead of `x.cpu().numpy()`.
+- A call of an attribute: `x.device()` or `x.is_cuda()`. The attribute `device` is a `torch.device`, and `is_cuda` is
+  a bool.
+
+The rule reports an object only if its type is proved. A class of the file must not define the name itself.
 
 ## Why it matters
-The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call:
-an optimizer's state follows its parameters, a loader's batches are moved in the loop.
+The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call. The state of an
+optimizer follows its parameters. The batches of a data loader are moved in the loop.
 
 ## Example
     import torch
@@ -26,14 +31,15 @@ Use instead:
     optimizer = torch.optim.Adam(model.parameters())
 
 ## Fix safety
-Safe where nothing must move: the call is dropped, which raised on every machine; and where a method was
-not called. Only a hint
-where something must be moved in another way (the items of a list, the parameters of a distribution).
+- The fix is safe if nothing needs to move. It removes the call, which raises on every machine.
+- The fix is safe for `x.cpu.numpy()`, which gets its parentheses, and for `x.device()`, which loses them.
+- Otherwise the rule makes a suggestion without an edit. For example, the items of a list must be moved one by one.
 
 ## Known limits
-Silent for values whose type is not known, which includes most parameters without annotation, for
-parameters annotated as `nn.Module` or `Dataset`, which are of some subclass, and for classes with a base
-class from another package.
+- A value of unknown type is not reported. Most parameters without an annotation are such values.
+- A parameter with the annotation `nn.Module` or `Dataset` is not reported. The argument belongs to a subclass, and
+  the subclass may define the method.
+- An object is not reported if its class has a base class from another package.
 """
 
 from __future__ import annotations

@@ -1,16 +1,28 @@
-"""A name of torch exists, but not in every version that the project supports.
+"""A name of torch is missing from some version that the project supports.
 
 ## What it flags
-Names that came after the lowest torch of the project (the setting `torch-version`, or what its packaging files
-ask for), and names that a later torch has removed. Quiet in a `try` that catches errors, and under a test of the
-version or of the name, also by a flag of the file or a decorator that names a version. Where nobody states a lowest
-torch, nothing is too new; nor in a program with a `requirements.txt` of its own, and in a notebook that installs what it
-needs, where these leave torch open. What is imported by itself is reported there, and not where it is used; of what runs
-as the file is imported the first is reported, which ends it.
+- A name that torch added after the lowest version that the project supports. The setting `torch-version` or the
+  packaging files state this version.
+- A name that a later version of torch has removed.
+
+The rule reports the first place that fails:
+
+- A name that is imported directly is reported at the import. Its uses are not reported.
+- Among the statements that run while the file is imported, only the first failing statement is reported. The import
+  ends there.
+
+A name is not reported in these cases:
+
+- The code stands in a `try` that catches the error.
+- The code runs under a test of the torch version or of the name. A flag of the file or a decorator that names a
+  version also counts as a test.
+- No file states the lowest version of torch. No name is too new then.
+- A `requirements.txt` next to the program leaves the torch version open. The same holds for a notebook that installs
+  its own packages.
 
 ## Why it matters
-The code works on the machine where it was written, and raises `AttributeError` or `ImportError` where another torch is
-installed.
+The code works on the machine of its author. It raises `AttributeError` or `ImportError` where another version of
+torch is installed.
 
 ## Example
     import torch
@@ -28,10 +40,10 @@ Use instead:
             torch.accelerator.empty_cache()
 
 ## Fix safety
-No fix: raise the lowest torch of the project, or ask for the name first.
+The rule makes a suggestion without an edit. Require a newer torch, or test for the name first.
 
 ## Known limits
-Versions outside 2.2 to 2.15 are not known.
+devlint knows the names of torch 2.2 to 2.15. Other versions are not checked.
 """
 
 from __future__ import annotations

@@ -1,23 +1,29 @@
-"""A function that takes a device, or its type, gets an argument of another kind.
+"""A function that takes a device or a device type gets an argument of the wrong kind.
 
 ## What it flags
-- `.cuda(True)`: the first argument is the device, `non_blocking` was meant; `.cuda(cuda_device=0)`, which it does not have
-- `torch.device(True)`, `torch.device(config.dtype)`
-- `dtype=x.get_device()`, a device where a dtype belongs
-- `x.to(x)`: it moves a tensor to where it is; `x.to(other=y)`, as the documentation calls it, where torch knows `tensor`
-- `torch.FloatTensor(data, device=...)` and its siblings, which make CPU tensors only
-- `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: they take the type, a string
-- `torch.autocast()` without a type, `torch.autocast(torch.bfloat16)`, `torch.get_device()` without a tensor
-- `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`, `f"cuda{rank}"`: texts that name no device
-- `x.to(torch.device)`, `device=torch.device`: the class where a device is meant
-- `torch.tensor(x, device)`, `torch.zeros(n, "cuda")`: the device by its place, where torch takes it by name alone
-- `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)`, `model.load_state_dict(state, map_location=d)`: functions that
-  take no device
-- `torch.cuda.device(n)` as a statement, which does nothing: it is a context manager
+- `.cuda(True)`: the first parameter is the device. The caller meant `non_blocking`.
+- `.cuda(cuda_device=0)`: the method has no parameter `cuda_device`.
+- `torch.device(True)` and `torch.device(config.dtype)`: a flag or a dtype is not a device.
+- `dtype=x.get_device()`: a device is given as the dtype.
+- `x.to(x)`: the tensor is moved to its own device, so the call does nothing.
+- `x.to(other=y)`: torch calls this parameter `tensor`. Only the documentation calls it `other`.
+- `torch.FloatTensor(data, device=...)` and similar constructors: they create CPU tensors only.
+- `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: both take the device type, which
+  is a string.
+- `torch.autocast()`, `torch.autocast(torch.bfloat16)` and `torch.get_device()`: the device type or the tensor is
+  missing.
+- `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`, `f"cuda{rank}"`: torch does not know these device
+  names.
+- `x.to(torch.device)` and `device=torch.device`: the class is given instead of a device.
+- `torch.tensor(x, device)` and `torch.zeros(n, "cuda")`: `device` is a keyword-only argument.
+- `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)` and `model.load_state_dict(state, map_location=d)`: these
+  functions do not take a device.
+- `torch.cuda.device(n)` as a statement: it is a context manager, so the statement does nothing.
 
 ## Why it matters
-Most of these raise at once or on the first accelerator. `x.to(x)` does nothing, where `x.to(device)` was meant.
-The scaler accepts anything, and then stays enabled where it should switch itself off.
+Most of these calls raise at once, or on the first machine with an accelerator. `x.to(x)` does nothing, although the
+author meant `x.to(device)`. The gradient scaler accepts any argument. It then stays enabled where it should disable
+itself.
 
 ## Example
     import torch
@@ -35,12 +41,15 @@ Use instead:
             return model(x)
 
 ## Fix safety
-Safe for `.cuda(True)`, `x.to(other=y)`, `autocast(device)`, texts that name no device and functions that take none, or
-take it by its name alone, which raise on every machine. Unsafe for the scaler, the old constructors and the statement
-`torch.cuda.device(n)`, which becomes `set_device`. Hints for the rest.
+- The fix is safe for calls that raise on every machine: `.cuda(True)`, `x.to(other=y)`, `autocast(device)`, an
+  unknown device name, a `device` without its keyword, and a device for a function that does not take a device.
+- The fix is unsafe for the scaler, for the old constructors and for the statement `torch.cuda.device(n)`, which
+  becomes `set_device`.
+- Otherwise the rule makes a suggestion without an edit.
 
 ## Known limits
-Silent where the argument may be of the right kind: an option, an argument without annotation.
+An argument is not reported if it may be of the right kind. Examples are a command-line option and a parameter without
+an annotation.
 """
 
 from __future__ import annotations
