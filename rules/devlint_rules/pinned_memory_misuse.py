@@ -1,13 +1,14 @@
-"""Memory is pinned that cannot be.
+"""The program pins memory that cannot be pinned.
 
 ## What it flags
-`pin_memory()` of a tensor that is on an accelerator; a `DataLoader` with `pin_memory=True` over a data set whose
-tensors are on an accelerator, or whose `collate_fn` moves them there; `x.pin_memory().to(device)` without a
-condition where the file itself says that `device` may be the CPU.
+- `pin_memory()` is called on a tensor that is on an accelerator.
+- A `DataLoader` has `pin_memory=True`, and the tensors of its dataset are on an accelerator.
+- A `DataLoader` has `pin_memory=True`, and its `collate_fn` moves the tensors to an accelerator.
+- `x.pin_memory().to(device)` runs without a condition, and the file itself says that `device` may be the CPU.
 
 ## Why it matters
-Only memory of the host can be pinned, and only next to an accelerator: each of these raises a
-RuntimeError, the last one on the machines that have none.
+Only host memory can be pinned, and only on a machine with an accelerator. Each of these cases raises `RuntimeError`.
+The last case raises on machines without an accelerator.
 
 ## Example
     import torch
@@ -27,12 +28,14 @@ Use instead:
         return (x.pin_memory() if device.type != "cpu" else x).to(device, non_blocking=True)
 
 ## Fix safety
-Safe for tensors that are on an accelerator: the call raises there today. Where the device may be the CPU the
-condition is put into the expression, which is unsafe: it is for the machines where the call raised.
+- The fix is safe for tensors on an accelerator, where the call always raises.
+- The fix is unsafe if the device may be the CPU. It adds a condition to the expression, so that the call is skipped
+  on the machines where it raised.
 
 ## Known limits
-Silent for data sets of other classes and where a `collate_fn` of another file is given. `pin_memory=True` on a machine without
-an accelerator only warns, so it is not reported.
+- Datasets of other classes are not checked.
+- A `collate_fn` from another file is not checked.
+- `pin_memory=True` only warns on a machine without an accelerator, so it is not reported there.
 """
 
 from __future__ import annotations

@@ -1,12 +1,16 @@
-"""The time between two device events is read before it exists.
+"""The time between two device events is read before the events are complete.
 
 ## What it flags
-`start.elapsed_time(end)` where nothing waits after `end.record()`, where an event was made without
-`enable_timing=True`, or where an event was never recorded, or recorded under another name.
+The rule reports `start.elapsed_time(end)` in three cases:
+
+- Nothing waits for the device after `end.record()`.
+- An event was created without `enable_timing=True`.
+- An event was never recorded, or another variable was recorded instead.
 
 ## Why it matters
-`elapsed_time` does not wait. It raises for events that are not complete, not recorded, or made
-without timing, and it may raise only now and then, when the device is slower than the host.
+`elapsed_time` does not wait. It raises `RuntimeError` for an event that is not complete, that was not recorded, or
+that was created without timing. An incomplete event raises only if the device is slower than the host, so the failure
+may be rare.
 
 ## Example
     import torch
@@ -35,12 +39,13 @@ Use instead:
         return start.elapsed_time(end)
 
 ## Fix safety
-Unsafe: a wait changes when the host goes on, and events with timing cost a little more. Names are only
-corrected where the recorded ones pair up with the ones that are read; else the fix is a hint.
+- The fix is unsafe. A wait holds up the host, and events with timing cost a little more.
+- The fix corrects a wrong variable only if the recorded events match the events that are read. Otherwise the rule
+  makes a suggestion without an edit.
 
 ## Known limits
-Events that are handed to another function, or kept in containers, are assumed to be recorded and
-waited for there.
+An event that is passed to another function or kept in a container is not reported. devlint assumes that the other
+code records it and waits for it.
 """
 
 from __future__ import annotations
