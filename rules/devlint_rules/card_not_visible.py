@@ -1,12 +1,12 @@
-"""A card is named by a number that `CUDA_VISIBLE_DEVICES` leaves to none.
+"""A GPU is named by an index that is too high for `CUDA_VISIBLE_DEVICES`.
 
 ## What it flags
-`cuda:1`, `.cuda(1)`, `set_device(1)` and `device_ids` in a program that sets `CUDA_VISIBLE_DEVICES` to fewer cards than
-that number needs.
+The rule reports `cuda:1`, `.cuda(1)`, `set_device(1)` and `device_ids` in a program that sets `CUDA_VISIBLE_DEVICES`.
+The variable makes fewer GPUs visible than the index needs.
 
 ## Why it matters
-The visible cards are numbered anew from 0: after `"1"` the one card is `cuda:0`. Any other number stops with "CUDA error:
-invalid device ordinal".
+CUDA numbers the visible GPUs from 0. After `CUDA_VISIBLE_DEVICES="1"`, the only GPU is `cuda:0`. Each other index
+raises "CUDA error: invalid device ordinal".
 
 ## Example
     import os
@@ -28,12 +28,14 @@ Use instead:
     device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
 
 ## Fix safety
-Unsafe: the number of the one visible card becomes 0. A hint for another number, and where several cards are visible:
-then each number must be looked at.
+- The fix is unsafe. It replaces the number of the only visible GPU by 0.
+- The rule makes a suggestion without an edit for another index, and if several GPUs are visible. The author must then
+  check each index.
 
 ## Known limits
-Silent where the variable is set under a condition, to different cards, or to what is no list of numbers. Other files
-and the shell may set it, too.
+- The variable is not followed if it is set under a condition or to several different values.
+- A value that is not a list of numbers is not followed.
+- Another file or the shell may also set the variable. The rule does not see these values.
 """
 
 from __future__ import annotations

@@ -1,17 +1,28 @@
-"""Something goes to the current card of the process, where the tensors at hand may be on another one.
+"""A tensor goes to the current GPU, although the tensor or device at hand may be another GPU.
 
 ## What it flags
-`.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)` without an index, or of the first card, in code that runs
-because another tensor `is_cuda`, or because a device that was given is of type "cuda": on a machine with several cards that
-tensor, or device, may be another one. And `torch.cuda.Stream()`, `current_stream()`, `default_stream()` and questions about
-memory (`max_memory_allocated()`) without a device in a function or class that was given one; `x.type(y.type())` of a new
-tensor, `.cuda()` of one in a function for CUDA that is given another, `0 if str(device) != "cpu" else -1`, and the type of
-a device where a device is wanted: `x.to(y.device.type)`. Quiet in files that make a card current (`set_device`, `with
-torch.cuda.device(...)`), but for `cuda:0` in a function that makes a card of its own choice current.
+An accelerator without an index means the current GPU: `.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)`.
+The rule reports these expressions, and those with index 0, under a condition about another object:
+
+- The condition is that another tensor `is_cuda`.
+- The condition is that a given device has the type "cuda".
+
+On a machine with several GPUs, this tensor or device may be another GPU. The rule also reports these cases:
+
+- The function or class was given a device, but it calls `torch.cuda.Stream()`, `current_stream()` or
+  `default_stream()` without a device.
+- The same function or class asks for memory figures without a device, for example `max_memory_allocated()`.
+- `x.type(y.type())` moves a new tensor.
+- A function for CUDA gets one tensor and calls `.cuda()` on another tensor.
+- `0 if str(device) != "cpu" else -1` turns each GPU into GPU 0.
+- A device type is used as a device: `x.to(y.device.type)`.
+
+A file that sets the current GPU (`set_device`, `with torch.cuda.device(...)`) is not reported. One exception is
+`cuda:0` in a function that makes another GPU the current GPU.
 
 ## Why it matters
-An index-free `cuda` is the current card, which is card 0 unless the program says otherwise. The operation that follows
-raises for tensors of two cards; a stream of another card than the copy it should order orders nothing.
+The current GPU is GPU 0 unless the program sets another GPU. An operation on tensors of two GPUs raises
+`RuntimeError`. A stream of one GPU does not order a copy to another GPU.
 
 ## Example
     import torch
@@ -31,11 +42,12 @@ Use instead:
         return x.cumsum(0)
 
 ## Fix safety
-Unsafe: on a machine with several cards the tensor goes to another card than before. Only a hint where nothing but the
-move follows the test: DEV207 rewrites both.
+- The fix is unsafe. On a machine with several GPUs, the tensor goes to another GPU than before.
+- The rule makes a suggestion without an edit if only the move depends on the condition. DEV207 rewrites both in this
+  case.
 
 ## Known limits
-Flags that were computed from `is_cuda` elsewhere are not followed.
+A flag that is computed from `is_cuda` in another place is not followed.
 """
 
 from __future__ import annotations

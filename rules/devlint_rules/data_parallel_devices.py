@@ -1,14 +1,17 @@
-"""Cards given to `DataParallel` do not fit the machine, the module or the targets.
+"""The GPUs that `DataParallel` gets do not match the machine, the module or the targets.
 
 ## What it flags
-`DataParallel` with `device_ids` written as numbers, or counted by `torch.cuda` outside a test of it; around a
-module that was moved to another card than the first of them, or without `device_ids` to another one than card 0;
-and a loss that gets the wrapped module's output with targets that were moved to another card. An info where the
-indices, or the card of the module, come from the function's caller.
+- `device_ids` is a list of written numbers.
+- `device_ids` is counted with `torch.cuda`, without a test for CUDA.
+- The module was moved to another GPU than the first entry of `device_ids`.
+- The module was moved to another GPU than GPU 0, and `device_ids` is missing.
+- A loss compares the output of the wrapped module with targets that were moved to another GPU.
+
+The severity is info if the caller of the function passes the indices or the device of the module.
 
 ## Why it matters
-Numbers tie the program to a machine with that many cards. The module's parameters have to be on the first
-card, else the first call raises; the output is on the first card or on `output_device`.
+Written numbers tie the program to a machine with these GPUs. The parameters of the module must be on the first GPU,
+or the first call raises `RuntimeError`. The output is on the first GPU or on `output_device`.
 
 ## Example
     import torch
@@ -24,10 +27,12 @@ Use instead:
         return torch.nn.DataParallel(model)
 
 ## Fix safety
-Unsafe: without the argument all visible cards are used, and batches are split in other sizes.
+The fix is unsafe. Without `device_ids`, `DataParallel` uses all visible GPUs and splits each batch into other sizes.
 
 ## Known limits
-Silent for `[0]`, for ids from variables, and in files that set `CUDA_VISIBLE_DEVICES`.
+- `device_ids=[0]` is not reported.
+- `device_ids` from a variable is not reported.
+- A file that sets `CUDA_VISIBLE_DEVICES` is not checked.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""`DistributedDataParallel` gets device ids that it refuses, or the same card in every process.
+"""`DistributedDataParallel` gets `device_ids` that it refuses, or the same GPU in each process.
 
 ## What it flags
-`device_ids` with several ids; `device_ids` for a module that is on the CPU; one id written as a number, in a file
-that does not choose the visible devices per process; and `device_ids=[device]` without a condition where the file itself
-says that `device` may be the CPU.
+- `device_ids` has several entries.
+- `device_ids` is given, but the module is on the CPU.
+- `device_ids` is one written number, and the file does not choose the visible devices for each process.
+- `device_ids=[device]` stands without a condition, and the file itself says that `device` may be the CPU.
 
 ## Why it matters
-Each process drives one card: several ids, or ids for a module on the CPU, raise a ValueError. With a fixed id
-every process of the machine works on the same card.
+Each process drives one GPU. Several entries raise `ValueError`, and so does any entry for a module on the CPU. With a
+written number, all processes of the machine work on the same GPU.
 
 ## Example
     from torch.nn.parallel import DistributedDataParallel
@@ -23,11 +24,14 @@ Use instead:
         return DistributedDataParallel(model, device_ids=[local_rank])
 
 ## Fix safety
-A hint, since the local rank comes from the launcher. `[device]` becomes `[device] if device.type != "cpu" else None`, which
-is unsafe: it is for the machines where the call raised.
+- The rule makes a suggestion without an edit if the local rank is needed. The launcher of the processes provides the
+  local rank.
+- The fix is unsafe if it replaces `[device]` by `[device] if device.type != "cpu" else None`. It changes the program
+  on machines where the call raised.
 
 ## Known limits
-Silent for ids from variables, and for modules whose device is not known.
+- `device_ids` from a variable is not reported.
+- A module on an unknown device is not reported.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Device tensors are made in a worker process.
+"""A worker process uses the accelerator.
 
 ## What it flags
-A move to an accelerator, or a tensor made there, in `__getitem__` of a data set or in a function given as `collate_fn`,
-unless every loader of the file works in its own process. And `Process(target=f)`, or a pool of processes that is given `f`,
-by the default start method or by `get_context("fork")`, where `f` uses CUDA; also a method, or the `run` of a class of
-processes.
+- `__getitem__` of a dataset, or a function given as `collate_fn`, moves or creates a tensor on an accelerator. The
+  rule does not report this if all data loaders of the file work without worker processes.
+- `Process(target=f)` or a process pool runs a function `f` that uses CUDA. The start method is the default or
+  `get_context("fork")`. A method and the `run` method of a process class count as functions.
 
 ## Why it matters
-CUDA does not survive a fork: a worker that uses it raises as soon as the parent has used it. Where it works,
-each worker takes its own share of the card's memory for a context.
+CUDA does not survive a fork. If the parent process has used CUDA, the worker raises `RuntimeError` at its first use.
+If the worker can use CUDA, each worker needs device memory for its own context.
 
 ## Example
     import torch
@@ -42,11 +42,12 @@ Use instead:
             return torch.tensor(self.rows[i])
 
 ## Fix safety
-A hint only: the move belongs into the loop over the loader.
+The rule makes a suggestion without an edit. The move belongs in the loop over the data loader.
 
 ## Known limits
-Silent in files that choose `spawn` or `forkserver`, for devices that are arguments, and for data sets whose loader
-is built here without workers.
+- A file that selects `spawn` or `forkserver` is not checked.
+- A device that is an argument is not reported.
+- A dataset is not reported if the file builds its loader without workers.
 """
 
 from __future__ import annotations

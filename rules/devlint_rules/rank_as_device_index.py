@@ -1,17 +1,27 @@
-"""A process takes the wrong card, or never makes its card the current one.
+"""A process uses the wrong GPU, or never makes its GPU the current device.
 
 ## What it flags
-The rank among all processes (`dist.get_rank()`, horovod's `hvd.rank()`, the variables `RANK`, `SLURM_PROCID` and those of
-MPI, a name `global_rank`, accelerate's `process_index`) used as the index of a card: `set_device`, `torch.device("cuda",
-r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]`, `device_map={"": r}`. And a program for NCCL that reads `LOCAL_RANK` to
-choose a device but calls no `set_device`, or a function that the file starts in several processes and that does not either.
-And an attribute as index that its class sets nowhere, an option whose -1 stands for the CPU and that nothing compares with
-it, and an option `--local_rank` in a program that does not read `LOCAL_RANK`.
+The rule reports a global rank as the index of a GPU. A global rank counts the processes of all machines.
+
+- Global ranks are `dist.get_rank()`, `hvd.rank()` of horovod, `process_index` of accelerate and a variable
+  `global_rank`.
+- Global ranks are also the environment variables `RANK`, `SLURM_PROCID` and those of MPI.
+- Uses as an index are `set_device`, `torch.device("cuda", r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]` and
+  `device_map={"": r}`.
+
+The rule also reports these cases:
+
+- A program for NCCL reads `LOCAL_RANK` to choose a device but never calls `set_device`.
+- The file starts a function in several processes, and this function never calls `set_device`.
+- An attribute is used as an index, but its class never assigns the attribute.
+- A command-line option is used as an index. Its value -1 means the CPU, and the program never tests for -1.
+- The program has an option `--local_rank` but does not read `LOCAL_RANK`.
 
 ## Why it matters
-On the second machine the ranks go on counting while the cards start at 0 again. A process that does not set
-its card allocates on card 0 whatever names none: index-free `cuda`, `.cuda()`, collectives of objects. `torchrun` passes no
-`--local_rank`, and `torch.distributed.launch` passes `--local-rank` since torch 2.0.
+- Global ranks continue on the second machine, but its GPUs start at 0 again.
+- A process that does not set its GPU uses GPU 0 for each call without an index: `cuda`, `.cuda()` and collectives of
+  Python objects.
+- `torchrun` does not pass `--local_rank`. Since torch 2.0, `torch.distributed.launch` passes `--local-rank` instead.
 
 ## Example
     import os
@@ -35,12 +45,13 @@ Use instead:
     device = torch.device("cuda", local_rank)
 
 ## Fix safety
-Unsafe: the program works on another card afterwards, which is the purpose. The variable `LOCAL_RANK` is set by
-`torchrun` and not by every launcher.
+The fix is unsafe. The program works on another GPU afterwards, which is the purpose. `torchrun` sets the variable
+`LOCAL_RANK`, but some other launchers do not.
 
 ## Known limits
-Silent where the file starts its processes itself, for there all of them may be on one machine; for
-`rank % device_count()`; and for ranks that are arguments.
+- A file that starts its processes itself is not checked for global ranks. All its processes may run on one machine.
+- `rank % device_count()` is not reported.
+- A rank that is a function argument is not reported.
 """
 
 from __future__ import annotations
