@@ -33,7 +33,7 @@ Use instead:
   on the machines where it raised.
 
 ## Known limits
-- Datasets of other classes are not checked.
+- A dataset is not checked if devlint cannot infer the device of its items.
 - A `collate_fn` from another file is not checked.
 - `pin_memory=True` only warns on a machine without an accelerator, so it is not reported there.
 """
