@@ -47,7 +47,7 @@ class CardNotVisible(Rule[HiddenCard]):
     meta = RuleMeta(
         code="DEV607",
         name="card-not-visible",
-        summary="a card is named by a number that `CUDA_VISIBLE_DEVICES` leaves to none",
+        summary="GPU index is too high for `CUDA_VISIBLE_DEVICES`",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -61,9 +61,9 @@ class CardNotVisible(Rule[HiddenCard]):
 
     def judge(self, event: HiddenCard, site: Site) -> Finding | None:
         last = len(event.visible) - 1
-        there = f"the cards are `cuda:0` to `cuda:{last}`" if last else "the only card is `cuda:0`"
+        there = f"the GPUs are `cuda:0` to `cuda:{last}`" if last else "the only GPU is `cuda:0`"
         message = (
-            f"there is no card {event.index}: with the visible devices set to `{','.join(event.visible)}`, {there}"
+            f"there is no GPU {event.index}: the visible devices are set to `{','.join(event.visible)}`, so {there}"
         )
         return Finding(event.span, message, self._fix(event, site), event.because)
 
@@ -75,4 +75,4 @@ class CardNotVisible(Rule[HiddenCard]):
             if isinstance(node, cst.SimpleString) and f":{card}" in node.value:
                 new = cst.SimpleString(node.value.replace(f":{card}", ":0"))
                 return Fix("Use `cuda:0`", Safety.UNSAFE, (Edit(node, new),))
-        return Fix("Count among the visible cards, from 0", Safety.HINT)
+        return Fix("Number the visible GPUs from 0", Safety.HINT)

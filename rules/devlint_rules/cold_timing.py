@@ -49,7 +49,7 @@ class ColdTiming(Rule[ColdTimer]):
     meta = RuleMeta(
         code="DEV403",
         name="cold-timing",
-        summary="timed region holds the first device work",
+        summary="measured time includes the first device work",
         since="0.1.0",
         level="certain / assume",
         severity=Severity.INFO,
@@ -63,6 +63,6 @@ class ColdTiming(Rule[ColdTimer]):
         return True
 
     def judge(self, event: ColdTimer, site: Site) -> Finding | None:
-        message = f"time by `{event.clock}` includes the first device work, which also starts the device up"
+        message = f"the time from `{event.clock}` includes the first device work and the start-up of the device"
         fix = Fix("Run the work a few times before the clock starts", Safety.HINT)
         return Finding(event.span, message, fix, event.because)

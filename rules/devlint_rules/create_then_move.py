@@ -118,7 +118,7 @@ class CreateThenMove(Rule[Move]):
         made, target = event.receiver.node, event.target_node
         assert function is not None and isinstance(made, ast.Call) and isinstance(event.node, ast.Call)
         if target is None or event.method != "to":
-            return Fix("Give the factory a `device`", Safety.HINT)
+            return Fix("Pass `device=` to the factory", Safety.HINT)
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or site.has_comment(call):
             return None
         built = call.func.value

@@ -63,6 +63,6 @@ class CrossStreamUse(Rule[StreamUse]):
     def judge(self, event: StreamUse, site: Site) -> Finding | None:
         made = f"`{event.stream}`" if event.stream else "the current stream"
         used = f"`{event.other}`" if event.other else "the current stream"
-        message = f"`{event.path}` was made on {made} and is used on {used} without a wait"
-        fix = Fix("Let the stream that reads wait for the one that writes", Safety.HINT)
+        message = f"`{event.path}` was created on {made} and is used on {used} without a wait"
+        fix = Fix("Make the reading stream wait for the writing stream", Safety.HINT)
         return Finding(event.span, message, fix, event.because)

@@ -44,7 +44,7 @@ class DdpDeviceIds(Rule[Parallel]):
     meta = RuleMeta(
         code="DEV602",
         name="ddp-device-ids",
-        summary="device ids that `DistributedDataParallel` refuses, or one card for all processes",
+        summary="device ids that `DistributedDataParallel` refuses, or the same GPU in all processes",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -58,15 +58,17 @@ class DdpDeviceIds(Rule[Parallel]):
 
     def judge(self, event: Parallel, site: Site) -> Finding | None:
         if event.problem == "several":
-            message, title = "each process drives one card, but `device_ids` names several", "Give the local rank alone"
+            message = "`device_ids` names several GPUs, but each process drives one GPU: torch raises ValueError"
+            title = "Pass only the local rank"
         elif event.problem == "may-be-cpu":
-            message = f"`device_ids` is given, but `{event.found}` may be the CPU, for which it raises"
+            message = f"`device_ids` is given, but `{event.found}` may be the CPU: torch then raises ValueError"
             ids = site.at(event.ids.span)
             text = f"{site.code(ids)} if {is_accelerator(event.found, site.facts)} else None"
-            fix = Fix("Give it for an accelerator alone", Safety.UNSAFE, (Edit(ids, site.expression(text)),))
+            fix = Fix("Pass `device_ids` only for an accelerator", Safety.UNSAFE, (Edit(ids, site.expression(text)),))
             return Finding(event.span, message, fix, event.because)
         elif event.problem == "cpu-module":
-            message, title = "`device_ids` is given, but the module is on the CPU", "Move the module first, or drop it"
+            message = "`device_ids` is given, but the module is on the CPU: torch raises ValueError"
+            title = "Move the module first, or remove `device_ids`"
         else:
-            message, title = f"every process of a machine gets `{event.found}`", "Give the local rank"
+            message, title = f"each process of a machine gets the same GPU, `{event.found}`", "Pass the local rank"
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)

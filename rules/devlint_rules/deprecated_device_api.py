@@ -62,7 +62,7 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
     meta = RuleMeta(
         code="DEV306",
         name="deprecated-device-api",
-        summary="name about devices that torch has deprecated",
+        summary="deprecated device function or attribute of torch",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -94,7 +94,9 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
         given = event.arguments.get("pin_memory_device")
         if event.qualname == "torch.utils.data.DataLoader" and given is not None:
             return Finding(
-                given.span, "`pin_memory_device` is deprecated: the accelerator is taken", _drop(event, site)
+                given.span,
+                "`pin_memory_device` is deprecated: torch pins for the current accelerator",
+                _drop(event, site),
             )
         since = event.deprecated
         since_text = f" since torch {version(since)}" if since is not None and since > _OLDEST else ""
@@ -109,7 +111,7 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
             new = cst.Call(site.expression(site.spell(flag)))
             return Fix(f"Use `{site.code(new)}`", Safety.SAFE, (Edit(node, new),), needs_torch(site.facts))
         if event.replacement is None:
-            return Fix("Use what torch names in its warning", Safety.HINT)
+            return Fix("Use the replacement that the warning of torch names", Safety.HINT)
         name = site.spell(event.replacement)
         if event.remedy != "D" or not has_replacement(event, site.facts.torch_version):
             return Fix(f"Use `{name}`", Safety.HINT)
@@ -119,7 +121,7 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
 
 def _drop(event: ApiCall, site: Site) -> Fix:
     call = site.node
-    title = "Drop `pin_memory_device`"
+    title = "Remove `pin_memory_device`"
     if isinstance(call, cst.Call):
         for arg in call.args:
             if arg.keyword is not None and arg.keyword.value == "pin_memory_device":

@@ -59,7 +59,7 @@ class DeviceInWorker(Rule[WorkerDevice]):
     meta = RuleMeta(
         code="DEV605",
         name="device-in-worker",
-        summary="device tensors are made in a worker process",
+        summary="worker process uses the accelerator",
         since="0.1.0",
         level="assume",
         severity=Severity.WARNING,
@@ -73,13 +73,13 @@ class DeviceInWorker(Rule[WorkerDevice]):
 
     def judge(self, event: WorkerDevice, site: Site) -> Finding | None:
         if event.place == "context":
-            message = f"`{event.text}` uses CUDA in a process that is forked"
-            fix = Fix('Use "spawn"', Safety.HINT)
+            message = f"`{event.text}` uses CUDA in a forked process: torch raises if the parent process has used CUDA"
+            fix = Fix('Use the start method "spawn"', Safety.HINT)
         elif event.place == "fork":
-            message = f"`{event.text}` uses CUDA in a process that is started by the default method, a fork on Linux"
+            message = f"`{event.text}` uses CUDA in a process with the default start method, which is a fork on Linux"
             fix = Fix('Call `set_start_method("spawn")` first', Safety.HINT)
         else:
             where = "`__getitem__`" if event.place == "__getitem__" else f"`{event.text}`"
-            message = f"{where} runs in a loader's worker, which must not touch the accelerator"
+            message = f"{where} uses the accelerator, but it runs in a worker process of the data loader"
             fix = Fix("Return CPU tensors, and move the batch in the loop", Safety.HINT)
         return Finding(event.span, message, fix, event.because)

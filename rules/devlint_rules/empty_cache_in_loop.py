@@ -41,7 +41,7 @@ class EmptyCacheInLoop(Rule[LoopEmpty]):
     meta = RuleMeta(
         code="DEV506",
         name="empty-cache-in-loop",
-        summary="cache emptied in every pass of a loop",
+        summary="cache emptied in each iteration of a loop",
         since="0.1.0",
         level="certain",
         severity=Severity.INFO,
@@ -55,5 +55,5 @@ class EmptyCacheInLoop(Rule[LoopEmpty]):
         return True
 
     def judge(self, event: LoopEmpty, site: Site) -> Finding | None:
-        message = f"`{event.qualname}` gives memory back that the next pass has to ask for again"
-        return Finding(event.span, message, Fix("Drop the call, or make it rare", Safety.HINT), event.because)
+        message = f"`{event.qualname}` returns memory that the next iteration must request again"
+        return Finding(event.span, message, Fix("Remove the call, or call it less often", Safety.HINT), event.because)

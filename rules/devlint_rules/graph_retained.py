@@ -75,5 +75,5 @@ class GraphRetained(Rule[Retained]):
         if not isinstance(node, cst.Name):
             return None
         detached = cst.Call(cst.Attribute(cst.Name(node.value), cst.Name("detach")), lpar=node.lpar, rpar=node.rpar)
-        fix = Fix("Detach it", Safety.UNSAFE, (Edit(node, detached),))
+        fix = Fix(f"Detach `{node.value}`", Safety.UNSAFE, (Edit(node, detached),))
         return Finding(event.span, message, fix, event.because)

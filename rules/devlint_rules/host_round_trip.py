@@ -57,4 +57,4 @@ class HostRoundTrip(Rule[RoundTrip]):
     def judge(self, event: RoundTrip, site: Site) -> Finding | None:
         line = site.line(event.left)
         message = f"values that were copied to the host on {line} come back to the device here"
-        return Finding(event.span, message, Fix("Compute it on the device", Safety.HINT), event.because)
+        return Finding(event.span, message, Fix("Compute the values on the device", Safety.HINT), event.because)

@@ -53,7 +53,7 @@ class IgnoredDeviceArgument(Rule[IgnoredDevice]):
     meta = RuleMeta(
         code="DEV307",
         name="ignored-device-argument",
-        summary="function takes a device and uses another one",
+        summary="function takes a device argument but uses another device",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -68,7 +68,11 @@ class IgnoredDeviceArgument(Rule[IgnoredDevice]):
     def judge(self, event: IgnoredDevice, site: Site) -> Finding | None:
         chosen = shared.short(site.facts.source(event.span))
         if event.within:
-            message = f"`{chosen}` does not hand `{event.parameter}` on: what is inside goes to the default of `{event.taker}`"
-            return Finding(event.span, message, Fix(f"Hand `{event.parameter}` on", Safety.HINT), event.because)
-        message = f"`{chosen}` chooses the device; nothing reads the argument `{event.parameter}` of `{event.taker}`"
+            message = f"`{chosen}` does not pass `{event.parameter}`, so the parts go to the default device of `{event.taker}`"
+            return Finding(
+                event.span, message, Fix(f"Pass `{event.parameter}` in the call", Safety.HINT), event.because
+            )
+        message = (
+            f"`{chosen}` chooses the device, but nothing reads the argument `{event.parameter}` of `{event.taker}`"
+        )
         return Finding(event.span, message, Fix(f"Use `{event.parameter}`", Safety.HINT), event.because)

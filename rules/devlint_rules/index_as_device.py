@@ -78,7 +78,7 @@ class IndexAsDevice(Rule[Call]):
         known = event.scope.get(site.code(tensor)) if isinstance(tensor, cst.Name | cst.Attribute) else None
         if known is not None and known.kind not in _TENSORS:
             return None
-        message = f"`{site.code(call)}` is a number, -1 on the CPU, and is used as a device"
+        message = f"`{site.code(call)}` is used as a device, but it is -1 for a tensor on the CPU"
         if tensor is None:
             return Finding(used.span, message, Fix("Use the tensor's `.device`", Safety.HINT), event.because)
         device = cst.Attribute(value=tensor, attr=cst.Name("device"), lpar=call.lpar, rpar=call.rpar)

@@ -88,12 +88,12 @@ class NoSuchFunction(Rule[ApiName]):
             if (not event.is_call and is_called(event, site)) or not is_written_out(event, site):
                 return None
         module, _, name = event.qualname.rpartition(".")
-        message = f"`{module}` has no `{name}`"
+        message = f"`{module}` has no `{name}` in any version"
         if event.nearest:
-            message += "; there is " + ", ".join(f"`{near}`" for near in event.nearest[:2])
+            message += "; similar names: " + ", ".join(f"`{near}`" for near in event.nearest[:2])
         if isinstance(event, ApiCall) and _is_text(site):
-            message += " (in an annotation that is not evaluated when the module is imported)"
-        title = f"Use `{event.nearest[0]}`" if event.nearest else "Remove it"
+            message += " (the annotation is not evaluated at import)"
+        title = f"Use `{event.nearest[0]}`" if event.nearest else f"Remove `{name}`"
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)
 
 

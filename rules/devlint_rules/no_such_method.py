@@ -60,40 +60,40 @@ _ASKS = ("hasattr", "getattr", "isinstance")  # a condition that looks at the ob
 
 # What the object is called in a message, and what to do instead. The first group needs no move at all.
 _NOTHING_MOVES = {
-    "optimizer": ("an optimizer", "build it after `model.to(...)`; its state follows the parameters"),
-    "scheduler": ("a learning rate scheduler", "it holds no tensors that must move"),
+    "optimizer": ("an optimizer", "move the model first; the optimizer state follows its parameters"),
+    "scheduler": ("a learning rate scheduler", "the scheduler holds no tensors that must move"),
     "loader": ("a data loader", "move each batch in the loop"),
     "dataset": ("a dataset", "move each batch in the loop"),
-    "sampler": ("a sampler", "it draws indices on the CPU"),
-    "scaler": ("a gradient scaler", "its scale is created on the device of the first loss"),
-    "autocast": ("an autocast context", "it takes the device type as its first argument"),
+    "sampler": ("a sampler", "the sampler draws its indices on the CPU"),
+    "scaler": ("a gradient scaler", "the scale is created on the device of the first loss"),
+    "autocast": ("an autocast context", "pass the device type as the first argument of autocast"),
 }
 _OTHERS = {
-    "list": ("a list", "move its items: `[x.to(device) for x in ...]`"),
-    "tuple": ("a tuple", "move its items: `tuple(x.to(device) for x in ...)`"),
-    "dict": ("a dict", "move its values: `{k: v.to(device) for k, v in ....items()}`"),
-    "distribution": ("a distribution", "build it from parameters that are on the device"),
-    "generator": ("a generator", "create it on the device: `torch.Generator(device=...)`"),
-    "device": ("a `torch.device`", "it is itself what `.to` takes"),
-    "dtype": ("a `torch.dtype`", "it has no device"),
-    "ndarray": ("an array", "make a tensor of it first: `torch.as_tensor(x, device=...)`"),
-    "number": ("a number", "it has no device"),
-    "string": ("a string", "it has no device"),
-    "module": ("an `nn.Module`", "ask a parameter: `next(module.parameters()).device`"),
+    "list": ("a list", "move the items: `[x.to(device) for x in ...]`"),
+    "tuple": ("a tuple", "move the items: `tuple(x.to(device) for x in ...)`"),
+    "dict": ("a dict", "move the values: `{k: v.to(device) for k, v in ....items()}`"),
+    "distribution": ("a distribution", "create the distribution from parameters that are on the device"),
+    "generator": ("a generator", "create the generator on the device: `torch.Generator(device=...)`"),
+    "device": ("a `torch.device`", "pass the device itself to `.to`"),
+    "dtype": ("a `torch.dtype`", "remove the call: a dtype has no device"),
+    "ndarray": ("an array", "create a tensor first: `torch.as_tensor(x, device=...)`"),
+    "number": ("a number", "remove the call: a number has no device"),
+    "string": ("a string", "remove the call: a string has no device"),
+    "module": ("an `nn.Module`", "read the device of a parameter: `next(module.parameters()).device`"),
 }
 # The same by the family that the call names, for objects of other libraries; whether the call can be dropped without more.
 _OF_LIBRARIES = {
-    "Tokenizer": ("a tokenizer", 'move what it returns: `tokenizer(text, return_tensors="pt").to(device)`', True),
-    "Processor": ("a processor", 'move what it returns: `processor(..., return_tensors="pt").to(device)`', True),
-    "LRScheduler": ("a learning rate scheduler", "it holds no tensors that must move", True),
-    "NoiseScheduler": ("a noise scheduler", "`set_timesteps(n, device=...)` says where its steps are", True),
+    "Tokenizer": ("a tokenizer", 'move the result: `tokenizer(text, return_tensors="pt").to(device)`', True),
+    "Processor": ("a processor", 'move the result: `processor(..., return_tensors="pt").to(device)`', True),
+    "LRScheduler": ("a learning rate scheduler", "the scheduler holds no tensors that must move", True),
+    "NoiseScheduler": ("a noise scheduler", "`set_timesteps(n, device=...)` sets the device of the steps", True),
     "Dataset": ("a dataset", "move each batch in the loop", True),
-    "Transform": ("a transform and no module", "move what it returns", True),
-    "Trainer": ("a trainer", "it places the model and the batches itself", True),
-    "Estimator": ("an estimator of the host", "it computes on the CPU", True),
-    "DataFrame": ("a data frame", "make a tensor of it first: `torch.as_tensor(x.to_numpy(), device=...)`", False),
-    "Image": ("a picture", "make a tensor of it first", False),
-    "number": ("a number", "it has no device", True),
+    "Transform": ("a transform but not a module", "move the result", True),
+    "Trainer": ("a trainer", "the trainer moves the model and the batches itself", True),
+    "Estimator": ("an estimator", "the estimator computes on the CPU", True),
+    "DataFrame": ("a data frame", "create a tensor first: `torch.as_tensor(x.to_numpy(), device=...)`", False),
+    "Image": ("an image", "create a tensor first", False),
+    "number": ("a number", "a number has no device", True),
 }
 
 
@@ -101,7 +101,7 @@ class NoSuchMethod(Rule[Call]):
     meta = RuleMeta(
         code="DEV301",
         name="no-such-method",
-        summary="device method on an object that has none",
+        summary="device method on an object that does not have it",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -138,7 +138,7 @@ class NoSuchMethod(Rule[Call]):
             name, instead = (_NOTHING_MOVES | _OTHERS)[kind]
             droppable = kind in _NOTHING_MOVES
         what = "method" if event.is_call else "attribute"
-        message = f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: {instead}"
+        message = f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: this raises AttributeError"
         because = event.because or event.receiver.value.because
         return Finding(event.span, message, self._fix(event, site, droppable, member, instead), because)
 
@@ -146,8 +146,8 @@ class NoSuchMethod(Rule[Call]):
         """`x.cpu.numpy()`: what is read is an attribute of what the method returns."""
         assert event.receiver is not None
         method = shared.name(event.receiver)
-        message = f"{method} is a method, which has no attribute `{member}`: call it"
-        title = f"Call {method}"
+        message = f"{method} is a method without its parentheses, so it has no attribute `{member}`"
+        title = f"Add the parentheses to {method}"
         node = site.at(event.receiver.span)
         if not isinstance(node, cst.Attribute) or node.attr.value not in ("cpu", "detach"):
             # `x.cuda()` runs with CUDA alone: where to is another question
@@ -162,12 +162,12 @@ class NoSuchMethod(Rule[Call]):
         call = site.node
         if not isinstance(call, cst.Call):
             return None
-        what = "a `torch.device`" if member == "device" else "True or False"
-        message = f"`{event.receiver.text}.{member}` is {what}, which is no function"
+        what = "a `torch.device`" if member == "device" else "a bool"
+        message = f"`{event.receiver.text}.{member}` is {what}, not a method: the call raises TypeError"
         new = call.func.with_changes(lpar=[*call.lpar, *call.func.lpar], rpar=[*call.func.rpar, *call.rpar])
-        fix = Fix("Read it without a call", Safety.SAFE, (Edit(call, new),))
+        fix = Fix("Remove the parentheses", Safety.SAFE, (Edit(call, new),))
         if site.has_comment(call):
-            fix = Fix("Read it without a call", Safety.HINT)
+            fix = Fix("Remove the parentheses", Safety.HINT)
         return Finding(event.span, message, fix, event.because)
 
     def _fix(self, event: Call, site: Site, nothing_moves: bool, member: str, instead: str) -> Fix:
@@ -178,7 +178,7 @@ class NoSuchMethod(Rule[Call]):
         if site.has_comment(call):
             return Fix(instead[0].upper() + instead[1:], Safety.HINT)
         receiver = call.func.value
-        title = f"Drop `.{member}(...)`"
+        title = f"Remove `.{member}(...)`; {instead}"
         if isinstance(receiver, cst.Name | cst.Attribute) and (event.discarded or _assigns_to(receiver, site)):
             return Fix(title, Safety.SAFE, (Edit(site.statement, None),))
         lpar, rpar = [*call.lpar, *receiver.lpar], [*receiver.rpar, *call.rpar]

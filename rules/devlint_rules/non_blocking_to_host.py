@@ -61,5 +61,5 @@ class NonBlockingToHost(Rule[EarlyRead]):
             return None
         for given in call.args:
             if given.keyword is not None and given.keyword.value == "non_blocking":
-                return Fix("Let the copy wait", Safety.SAFE, (Edit(given, None),))
+                return Fix("Remove `non_blocking=True`", Safety.SAFE, (Edit(given, None),))
         return None

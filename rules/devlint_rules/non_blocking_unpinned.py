@@ -61,8 +61,12 @@ class NonBlockingUnpinned(Rule[UnpinnedCopy]):
         return True
 
     def judge(self, event: UnpinnedCopy, site: Site) -> Finding | None:
-        message = f"this copy cannot overlap with anything: `{short(event.text)}` is not in pinned memory"
+        message = (
+            f"the host waits for this copy despite `non_blocking=True`: `{short(event.text)}` is not in pinned memory"
+        )
         title = (
-            "Build the loader with `pin_memory=True`" if event.source == "loader" else "Pin it, or drop the argument"
+            "Build the loader with `pin_memory=True`"
+            if event.source == "loader"
+            else "Pin the tensor, or remove `non_blocking=True`"
         )
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)

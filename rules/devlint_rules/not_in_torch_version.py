@@ -66,7 +66,7 @@ class NotInTorchVersion(Rule[ApiName]):
     meta = RuleMeta(
         code="DEV304",
         name="not-in-torch-version",
-        summary="name is missing in some torch that the project supports",
+        summary="name is missing from a torch version that the project supports",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -97,12 +97,12 @@ class NotInTorchVersion(Rule[ApiName]):
             return None
         lowest = site.facts.torch_version
         if event.since is not None and event.since > lowest:
-            when = f"is new in torch {version(event.since)}, the project supports {version(lowest)}"
-            title = f"Require torch {version(event.since)}, or ask for the name first"
+            when = f"is new in torch {version(event.since)}, but the project supports torch {version(lowest)}"
+            title = f"Require torch {version(event.since)}, or test for the name with `hasattr`"
         else:
             assert event.removed is not None
-            when = f"is gone from torch {version(event.removed)} on"
-            title = "Use what replaces it"
+            when = f"was removed in torch {version(event.removed)}"
+            title = "Use its replacement"
         return Finding(event.span, f"`{event.qualname}` {when}", Fix(title, Safety.HINT), event.because)
 
 

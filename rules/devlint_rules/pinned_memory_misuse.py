@@ -49,7 +49,7 @@ class PinnedMemoryMisuse(Rule[Pin]):
     meta = RuleMeta(
         code="DEV509",
         name="pinned-memory-misuse",
-        summary="memory is pinned that cannot be",
+        summary="program pins memory that cannot be pinned",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -64,21 +64,21 @@ class PinnedMemoryMisuse(Rule[Pin]):
     def judge(self, event: Pin, site: Site) -> Finding | None:
         where = describe(event.receiver.value.device)
         if event.problem == "on-device":
-            message = f"{name(event.receiver)} is on {where}; only memory of the host can be pinned"
+            message = f"{name(event.receiver)} is on {where}, but only host memory can be pinned"
         elif event.problem == "loader":
-            message = f"loader pins what {name(event.receiver)} yields, which is on {where}"
+            message = f"the loader pins the items of {name(event.receiver)}, but they are on {where}"
         elif event.problem == "collated":
-            message = (
-                f"loader pins what {name(event.receiver)} has moved to a device; only memory of the host can be pinned"
-            )
+            message = f"the loader pins the batches of {name(event.receiver)}, which has moved them to a device"
         else:
-            message = f"{name(event.receiver)} is pinned whatever the device; without an accelerator this raises"
+            message = (
+                f"{name(event.receiver)} is pinned without a test: this raises RuntimeError without an accelerator"
+            )
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: Pin, site: Site) -> Fix | None:
         call = site.node
         if event.problem == "collated":
-            return Fix("Move the batch in the loop, or pin nothing", Safety.HINT)
+            return Fix("Move the batch in the loop, or remove `pin_memory=True`", Safety.HINT)
         if event.problem == "no-accelerator":
             return _where_accelerator(event, site)
         if not isinstance(call, cst.Call) or site.has_comment(call):
@@ -86,16 +86,16 @@ class PinnedMemoryMisuse(Rule[Pin]):
         if event.problem == "on-device" and isinstance(call.func, cst.Attribute):
             inner = call.func.value
             inner = inner.with_changes(lpar=[*call.lpar, *inner.lpar], rpar=[*inner.rpar, *call.rpar])
-            return Fix("Drop the call", Safety.SAFE, (Edit(call, inner),))
+            return Fix("Remove `.pin_memory()`", Safety.SAFE, (Edit(call, inner),))
         for given in call.args:
             if given.keyword is not None and given.keyword.value == "pin_memory":
-                return Fix("Drop the argument", Safety.SAFE, (Edit(given, None),))
+                return Fix("Remove `pin_memory=True`", Safety.SAFE, (Edit(given, None),))
         return None
 
 
 def _where_accelerator(event: Pin, site: Site) -> Fix:
     """`x.pin_memory().to(device)` as `(x.pin_memory() if device.type != "cpu" else x).to(device)`."""
-    title, call = "Pin only where the device is an accelerator", site.node
+    title, call = "Pin the tensor only if the device is an accelerator", site.node
     above = path_to(site, call)
     move = above[-3] if len(above) > 2 else None
     if not isinstance(move, cst.Call) or not move.args or site.has_comment(call) or not is_path(event.receiver.node):

@@ -82,7 +82,7 @@ class RankAsDeviceIndex(Rule[RankIndex]):
     meta = RuleMeta(
         code="DEV603",
         name="rank-as-device-index",
-        summary="global rank used as the index of a card, or the card never made current",
+        summary="global rank used as a GPU index, or the GPU is never made current",
         since="0.1.0",
         level="assume",
         severity=Severity.WARNING,
@@ -112,38 +112,40 @@ class RankAsDeviceIndex(Rule[RankIndex]):
         if "os.environ" in event.local and "os" not in site.facts.module_imports:
             needs.append(ImportNeed("os"))
         if event.problem == "global-rank":
-            message = f"`{event.text}` counts over all machines, but cards are counted on each one"
+            message = f"`{event.text}` counts the processes of all machines, but each machine numbers its GPUs from 0"
             if not event.local:  # what else reads it may want the other one
-                return Finding(event.span, message, Fix("Use the local rank for the card", Safety.HINT), event.because)
+                return Finding(
+                    event.span, message, Fix("Use the local rank as the GPU index", Safety.HINT), event.because
+                )
             local = site.expression(_inside(event.local, site))
             fix = Fix(f"Use the local rank, `{event.local}`", Safety.UNSAFE, (Edit(site.node, local),), tuple(needs))
             return Finding(event.span, message, fix, event.because)
         if event.problem == "never-set":
-            message = f"`{event.text}` is used as the index of a card, but its class sets it nowhere"
+            message = f"`{event.text}` is used as a GPU index, but its class never assigns it"
             return Finding(event.span, message, Fix("Use the local rank", Safety.HINT), event.because)
         if event.problem == "minus-one":
-            message = f"`{event.text}` may be -1, which stands for the CPU: there is no card -1"
-            return Finding(event.span, message, Fix("Ask first whether a card is wanted", Safety.HINT), event.because)
+            message = f"`{event.text}` may be -1, which means the CPU, but there is no GPU -1"
+            return Finding(event.span, message, Fix("Test for -1 before the index is used", Safety.HINT), event.because)
         if event.problem == "option":
             return _option(event, site, tuple(needs))
         if event.before:
-            card = f"works on the card `{event.text}`, but" if event.text else "joins a group for NCCL, but"
-            message = f"the process {card} never makes its card the current one"
+            start = f"uses the GPU `{event.text}`" if event.text else "joins an NCCL group"
+            message = f"the process {start} but never makes its GPU the current device"
         else:
-            message = f"`{event.text}` names the card of this process, which never becomes the current one"
+            message = f"`{event.text}` names the GPU of this process, but this GPU never becomes the current device"
         hint = Fix("Call `torch.cuda.set_device` with the local rank", Safety.HINT)
         if not may_precede(site.statement) or "torch" not in site.facts.module_imports:
             return Finding(event.span, message, hint, event.because)
         call = f"{site.spell('torch.cuda.set_device')}({event.local})"
         edit = InsertStatement(event.span, cst.parse_statement(call), after=not event.before)
-        fix = Fix("Make the card the current one", Safety.UNSAFE, (edit,), tuple(needs))
+        fix = Fix("Make this GPU the current device", Safety.UNSAFE, (edit,), tuple(needs))
         return Finding(event.span, message, fix, event.because)
 
 
 def _option(event: RankIndex, site: Site, needs: tuple[ImportNeed, ...]) -> Finding:
     """`--local_rank`, which neither `torchrun` nor `torch.distributed.launch` passes."""
-    message = "no launcher of torch 2 passes `--local_rank`, so that every process takes the same card"
-    title = "Read the variable `LOCAL_RANK`, which they set"
+    message = "no launcher of torch 2 passes `--local_rank`, so each process uses the same GPU"
+    title = "Read the environment variable `LOCAL_RANK`, which the launchers set"
     call = site.node
     if not isinstance(call, cst.Call) or re.fullmatch(r"-?\d+", event.text) is None or not _takes_default(call):
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)

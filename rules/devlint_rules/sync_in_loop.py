@@ -76,5 +76,5 @@ class SyncInLoop(Rule[LoopWait]):
 
     def judge(self, event: LoopWait, site: Site) -> Finding | None:
         message = f"`{event.operation}` makes the host wait for the device in every step"
-        fix = Fix("Keep the value on the device, and read it every so many steps", Safety.HINT)
+        fix = Fix("Keep the value on the device, and read it only every few steps", Safety.HINT)
         return Finding(event.span, message, fix, event.because)

@@ -63,7 +63,7 @@ class TransferInLoop(Rule[LoopMove]):
     meta = RuleMeta(
         code="DEV503",
         name="transfer-in-loop",
-        summary="same move in every pass of a loop",
+        summary="same move in each iteration of a loop",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -77,7 +77,7 @@ class TransferInLoop(Rule[LoopMove]):
 
     def judge(self, event: LoopMove, site: Site) -> Finding | None:
         what = "module" if event.kind == "module" else "tensor"
-        message = f"{what} {name(event.receiver)} is moved to {describe(event.device)} in every pass of the loop"
+        message = f"{what} {name(event.receiver)} is moved to {describe(event.device)} in each iteration of the loop"
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: LoopMove, site: Site) -> Fix:

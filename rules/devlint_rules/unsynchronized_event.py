@@ -8,7 +8,7 @@ The rule reports `start.elapsed_time(end)` in three cases:
 - An event was never recorded, or another variable was recorded instead.
 
 ## Why it matters
-`elapsed_time` does not wait. It raises `RuntimeError` for an event that is not complete, that was not recorded, or
+`elapsed_time` does not wait. It raises an error for an event that is not complete, that was not recorded, or
 that was created without timing. An incomplete event raises only if the device is slower than the host, so the failure
 may be rare.
 
@@ -70,9 +70,9 @@ from devlint.api import (
 from devlint_rules._calls import may_precede, path_to, with_keyword
 
 _MESSAGES = {
-    "unsynchronized": "elapsed time is read without waiting for `{end}`",
-    "no-timing": "elapsed time of events made without `enable_timing=True`",
-    "never-recorded": "elapsed time of an event that was never recorded",
+    "unsynchronized": "elapsed time is read without a wait for `{end}`: torch raises if the event is not complete",
+    "no-timing": "the events were created without `enable_timing=True`, so torch raises for their elapsed time",
+    "never-recorded": "an event was never recorded, so torch raises for its elapsed time",
 }
 
 
@@ -80,7 +80,7 @@ class UnsynchronizedEvent(Rule[EventTimer]):
     meta = RuleMeta(
         code="DEV402",
         name="unsynchronized-event",
-        summary="elapsed time of device events that is not there yet",
+        summary="elapsed time is read before the device events are complete",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -100,7 +100,7 @@ class UnsynchronizedEvent(Rule[EventTimer]):
             fix = self._enable_timing(event, site)
         else:
             if event.recorded:
-                message += f"; recorded are {', '.join(f'`{name}`' for name in event.recorded)}"
+                message += f"; recorded events: {', '.join(f'`{name}`' for name in event.recorded)}"
             fix = self._rename(event, site)
         return Finding(event.span, message, fix, event.because or self._because(event))
 
@@ -129,7 +129,7 @@ class UnsynchronizedEvent(Rule[EventTimer]):
             call = _event_call(site, span)
             if call is not None and not _has_timing(call):
                 edits.append(Edit(call, with_keyword(call, "enable_timing", cst.Name("True"))))
-        title = "Make the events with `enable_timing=True`"
+        title = "Create the events with `enable_timing=True`"
         if not edits:
             return Fix(title, Safety.HINT)
         between = site.facts.text[event.recorded_at.end : event.span.start] if event.recorded_at is not None else ""
@@ -146,7 +146,7 @@ class UnsynchronizedEvent(Rule[EventTimer]):
         if not wrong or len(wrong) != len(free):
             return Fix("Record both events before their time is read", Safety.HINT)
         edits = tuple(Edit(site.at(o.span), site.expression(name)) for o, name in zip(wrong, free, strict=True))
-        return Fix(f"Read {' and '.join(f'`{name}`' for name in free)}", Safety.UNSAFE, edits)
+        return Fix(f"Use {' and '.join(f'`{name}`' for name in free)}", Safety.UNSAFE, edits)
 
 
 def _constructors(event: EventTimer) -> list[Span]:

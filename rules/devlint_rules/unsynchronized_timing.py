@@ -112,14 +112,14 @@ class UnsynchronizedTiming(Rule[Clock]):
         because = event.because if event.work in event.because else (event.work, *event.because)
         severity = None
         if event.held_up:
-            message = f"{message}: the host waited for a part of the work alone"
+            message = f"{message}: the host has waited for only a part of the work"
             severity = Severity.INFO
         return Finding(event.span, message, self._fix(event, site), because, severity)
 
     def _fix(self, event: Clock, site: Site) -> Fix:
         hint = Fix("Wait for the device before the clock is read", Safety.HINT)
         if event.clock.startswith(("timeit.", "%")) and event.helper is not None:
-            return Fix("Use `torch.utils.benchmark.Timer`, which waits, or wait in what is timed", Safety.HINT)
+            return Fix("Use `torch.utils.benchmark.Timer`, which waits, or wait inside the timed function", Safety.HINT)
         if event.helper is not None:
             return hint
         if not may_precede(site.statement):

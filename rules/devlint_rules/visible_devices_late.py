@@ -49,7 +49,7 @@ class VisibleDevicesLate(Rule[LateSetting]):
     meta = RuleMeta(
         code="DEV604",
         name="visible-devices-late",
-        summary="start of CUDA before the visible devices are set, or at import",
+        summary="CUDA starts before the visible devices are set, or at import",
         since="0.1.0",
         level="certain",
         severity=Severity.INFO,
@@ -64,8 +64,8 @@ class VisibleDevicesLate(Rule[LateSetting]):
     def judge(self, event: LateSetting, site: Site) -> Finding | None:
         touch = short(event.text)
         if event.problem == "late":
-            message = f"the visible devices are set after `{touch}` has started CUDA, so the setting is ignored"
-            fix = Fix("Set the variable first, best before torch is imported", Safety.HINT)
+            message = f"the visible devices are set after `{touch}` has started CUDA, so CUDA ignores the setting"
+            fix = Fix("Set the variable before torch is imported", Safety.HINT)
         else:
             message = f"{event.where} calls `{touch}`, so importing the module starts CUDA"
             fix = Fix("Choose the device when it is needed", Safety.HINT)
