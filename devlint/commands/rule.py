@@ -109,7 +109,9 @@ class Explained:
             rows.append("* `functions` lists functions of the project that move a value to a device.")
         if self.meta.fix in ("always", "sometimes") and code not in _OWN:
             rows.append("* `torch-version` states the lowest supported torch. No fix uses a newer name of torch.")
-            rows.append("* `extend-safe-fixes`, `extend-unsafe-fixes` and `unfixable` change whether `--fix` applies its fixes.")
+            rows.append(
+                "* `extend-safe-fixes`, `extend-unsafe-fixes` and `unfixable` change whether `--fix` applies its fixes."
+            )
         if code == UNREADABLE_FILE.code:
             rows = [
                 f"* Only `{code}` or its name in `ignore` or `per-file-ignores` turns the rule off.",
