@@ -47,7 +47,7 @@ class CardNotVisible(Rule[HiddenCard]):
     meta = RuleMeta(
         code="DEV607",
         name="card-not-visible",
-        summary="GPU index is too high for `CUDA_VISIBLE_DEVICES`",
+        summary="index of a GPU is too high for `CUDA_VISIBLE_DEVICES`",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,

@@ -49,7 +49,7 @@ class DataParallelDevices(Rule[Parallel]):
     meta = RuleMeta(
         code="DEV601",
         name="data-parallel-devices",
-        summary="GPUs of `DataParallel` do not match the machine, the module or the targets",
+        summary="`DataParallel` gets GPUs that do not match the machine, the module or the targets",
         since="0.1.0",
         level="certain / assume",
         severity=Severity.WARNING,

@@ -49,7 +49,7 @@ class VisibleDevicesLate(Rule[LateSetting]):
     meta = RuleMeta(
         code="DEV604",
         name="visible-devices-late",
-        summary="CUDA starts before the visible devices are set, or at import",
+        summary="start of CUDA before the visible devices are set, or at import",
         since="0.1.0",
         level="certain",
         severity=Severity.INFO,

@@ -43,7 +43,7 @@ def test_the_fix_of_a_finding(tmp_path: Path, explain: Run) -> None:
     (tmp_path / "run.py").write_text(text.replace("x)", "x: torch.Tensor)"), encoding="utf-8")
     result = explain(f'  File "run.py", line 6, in add\n    return x + h\n{ADDMM}')
     assert re.search(r"^run\.py:5:\d+: DEV102 ", result.out, re.MULTILINE)
-    assert re.search(r"^    fix \(\w+\): .*device", result.out, re.MULTILINE)
+    assert re.search(r"^    (?:\w+ fix|suggestion): .*device", result.out, re.MULTILINE)
 
 
 def test_a_suspect_that_no_rule_finds(tmp_path: Path, explain: Run) -> None:
