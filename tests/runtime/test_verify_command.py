@@ -74,7 +74,7 @@ def test_losses_that_vary_by_themselves_are_not_compared(program: Path, capsys: 
     assert verify(program, {"code": "DEV102", "at": "torch.rand(3)", "replace": [["(3)", "(3, device=device)"]]}) == 0
     out = capsys.readouterr().out
     assert "1 confirmed" in out
-    assert "note: losses differ from run to run under one seed" in out
+    assert "note: the losses differ between runs with the same seed" in out
 
 
 def test_refuted_fix_exits_1(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
