@@ -33,8 +33,7 @@ devlint cannot read, decode or parse the file, so it did not check the file.
 - The nesting is too deep to parse.
 
 ## Why it matters
-An unchecked file must not look like a file without findings. The rule therefore does not depend on `select`. Only its
-code or name in `ignore` or `per-file-ignores` turns it off.
+An unchecked file must not look like a file without findings. The rule is therefore always selected.
 """,
     UNUSED_SUPPRESSION.code: """\
 A comment suppresses a rule that reports nothing at this place.
@@ -115,7 +114,6 @@ class Explained:
         if code == UNREADABLE_FILE.code:
             rows = [
                 f"* Only `{code}` or its name in `ignore` or `per-file-ignores` turns the rule off.",
-                "* `select` and `ALL` do not change the rule.",
             ]
         return "\n".join(("## Options", *rows)) + "\n"
 

@@ -32,15 +32,15 @@ Use instead:
 ## Known limits
 These expressions are not reported:
 
-- An expression in a test. The cost of a copy does not matter there.
+- An expression in test code. The cost of a copy does not matter there.
 - A `.cuda()` call that DEV202 already reports.
 - A move whose argument is not known to be a device. `.to(x)` also takes a dtype or a tensor.
 - A tensor that is assigned to a variable before the move.
 - A factory call with `out=`.
 - A factory call with `requires_grad`. The moved copy is not a leaf of the graph, but the rewritten tensor would be a
   leaf.
-- A `.to` call that also changes other properties. The exception is a dtype that `zeros`, `ones`, `eye` or `empty` can
-  take as an argument.
+- A `.to` call that also changes other properties, such as the memory format. The exception is a dtype that `zeros`,
+  `ones`, `eye` or `empty` can take as an argument.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class CreateThenMove(Rule[Move]):
         built = with_keyword(built, "device", where)
         built = built.with_changes(lpar=[*call.lpar, *built.lpar], rpar=[*built.rpar, *call.rpar])
         safety = Safety.SAFE if _is_exact(function, made) else Safety.UNSAFE
-        return Fix(f"Make it with `device={site.code(where)}`", safety, (Edit(call, built),))
+        return Fix(f"Create the tensor with `device={site.code(where)}`", safety, (Edit(call, built),))
 
 
 def _factory(event: Move) -> str | None:

@@ -1,7 +1,7 @@
 """A tensor goes to the current GPU, although the tensor or device at hand may be another GPU.
 
 ## What it flags
-An accelerator without an index means the current GPU: `.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)`.
+A CUDA device without an index means the current GPU: `.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)`.
 The rule reports these expressions, and those with index 0, under a condition about another object:
 
 - The condition is that another tensor `is_cuda`.

@@ -1,8 +1,8 @@
 """The GPUs that `DataParallel` gets do not match the machine, the module or the targets.
 
 ## What it flags
-- `device_ids` is a list of written numbers.
-- `device_ids` is counted with `torch.cuda`, without a test for CUDA.
+- `device_ids` lists fixed GPU numbers.
+- `device_ids` is computed from the number of GPUs in `torch.cuda`, without a test for CUDA.
 - The module was moved to another GPU than the first entry of `device_ids`.
 - The module was moved to another GPU than GPU 0, and `device_ids` is missing.
 - A loss compares the output of the wrapped module with targets that were moved to another GPU.
@@ -10,8 +10,8 @@
 The severity is info if the caller of the function passes the indices or the device of the module.
 
 ## Why it matters
-Written numbers tie the program to a machine with these GPUs. The parameters of the module must be on the first GPU,
-or the first call raises `RuntimeError`. The output is on the first GPU or on `output_device`.
+Fixed numbers tie the program to a machine with these GPUs. The parameters of the module must be on the first GPU, or
+the first call raises `RuntimeError`. The output is on the first GPU or on `output_device`.
 
 ## Example
     import torch

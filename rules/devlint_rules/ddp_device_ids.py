@@ -3,12 +3,12 @@
 ## What it flags
 - `device_ids` has several entries.
 - `device_ids` is given, but the module is on the CPU.
-- `device_ids` is one written number, and the file does not choose the visible devices for each process.
+- `device_ids` is one fixed number, and the file does not choose the visible devices for each process.
 - `device_ids=[device]` stands without a condition, and the file itself says that `device` may be the CPU.
 
 ## Why it matters
-Each process drives one GPU. Several entries raise `ValueError`, and so does any entry for a module on the CPU. With a
-written number, all processes of the machine work on the same GPU.
+Each process drives one GPU. torch raises `ValueError` for several entries, and for a module on the CPU. With a fixed
+number, all processes of the machine work on the same GPU.
 
 ## Example
     from torch.nn.parallel import DistributedDataParallel

@@ -3,17 +3,17 @@
 ## What it flags
 The rule looks at functions with a parameter `device`, `torch_device` or `run_device`. It reports three cases:
 
-- The body never reads the parameter, or assigns to it before the first read. The body then names a device itself:
-  `.cuda()`, `"cuda"` or a test for CUDA.
+- The body never reads the parameter, or assigns to it before the first read. The body chooses a device itself:
+  `.cuda()`, `"cuda"` or a choice between CUDA and the CPU.
 - The body calls another function of the file, or another method of the same object, that also takes a device. The
   call does not pass the device. An example is `def cuda(self, device=None): return self.to()`.
-- A recursive function handles the parts of its argument but does not pass the device to itself. An example is
-  `return [place(part) for part in batch]` in `def place(batch, device="cpu")`.
+- A recursive function processes the parts of its argument, but its recursive calls do not pass the device. An example
+  is `return [place(part) for part in batch]` in `def place(batch, device="cpu")`.
 
 ## Why it matters
 A caller passes `device="cpu"` or another accelerator and still gets tensors on the device that the function chose. An
-operation of these tensors with the caller's tensors raises `RuntimeError`. On a machine without that accelerator the
-function itself raises.
+operation of these tensors with the caller's tensors raises `RuntimeError`. On a machine without the chosen
+accelerator, the function itself raises.
 
 ## Example
     import torch

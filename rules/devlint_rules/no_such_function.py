@@ -1,4 +1,4 @@
-"""A module of torch does not have the used name in any version.
+"""The code uses a name of torch that does not exist in any version of torch.
 
 ## What it flags
 The rule reports an import, a call or a read of a name that its torch module does not have in any known version. The

@@ -1,17 +1,18 @@
 """A device method is called on an object that does not have this method.
 
 ## What it flags
-- A call of `.to`, `.cuda`, `.cpu` or a similar method on an object of torch or Python that has no such method.
+- The code calls `.to`, `.cuda`, `.cpu` or a similar method on an object of torch or Python without this method.
   Examples are optimizers, schedulers, data loaders, datasets, gradient scalers, generators, distributions, lists,
   tuples, dicts and numbers.
-- The same call on an object of another library. Examples are arrays, data frames, images, estimators, noise
-  schedulers, tokenizers and processors of transformers, and torchvision transforms that are not modules.
-- A read of `module.device`: the class `nn.Module` has no attribute `device`.
-- A method without its parentheses: `x.cpu.numpy()` instead of `x.cpu().numpy()`.
-- A call of an attribute: `x.device()` or `x.is_cuda()`. The attribute `device` is a `torch.device`, and `is_cuda` is
-  a bool.
+- The code makes the same call on an object of another library. Examples are arrays, data frames, images, estimators,
+  noise schedulers, tokenizers and processors of transformers, and torchvision transforms that are not modules.
+- The code reads `module.device`, but the class `nn.Module` has no attribute `device`.
+- A method lacks its parentheses: `x.cpu.numpy()` instead of `x.cpu().numpy()`.
+- The code calls an attribute: `x.device()` or `x.is_cuda()`. The attribute `device` is a `torch.device`, and
+  `is_cuda` is a bool.
 
-The rule reports an object only if its type is proved. A class of the file must not define the name itself.
+The rule reports an object only if its type is proved. It does not report an object whose class in the file defines
+the name.
 
 ## Why it matters
 The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call. The state of an
@@ -32,7 +33,8 @@ Use instead:
 
 ## Fix safety
 - The fix is safe if nothing needs to move. It removes the call, which raises on every machine.
-- The fix is safe for `x.cpu.numpy()`, which gets its parentheses, and for `x.device()`, which loses them.
+- The fix is safe for `x.cpu.numpy()`. It adds the parentheses.
+- The fix is safe for `x.device()`. It removes the parentheses.
 - Otherwise the rule makes a suggestion without an edit. For example, the items of a list must be moved one by one.
 
 ## Known limits

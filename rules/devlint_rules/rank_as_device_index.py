@@ -1,9 +1,9 @@
 """A process uses the wrong GPU, or never makes its GPU the current device.
 
 ## What it flags
-The rule reports a global rank as the index of a GPU. A global rank counts the processes of all machines.
+The rule reports a global rank as the index of a GPU. Global ranks number the processes of all machines.
 
-- Global ranks are `dist.get_rank()`, `hvd.rank()` of horovod, `process_index` of accelerate and a variable
+- Global ranks are `dist.get_rank()`, `hvd.rank()` of horovod, `process_index` of accelerate and a variable named
   `global_rank`.
 - Global ranks are also the environment variables `RANK`, `SLURM_PROCID` and those of MPI.
 - Uses as an index are `set_device`, `torch.device("cuda", r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]` and
@@ -112,7 +112,7 @@ class RankAsDeviceIndex(Rule[RankIndex]):
         if "os.environ" in event.local and "os" not in site.facts.module_imports:
             needs.append(ImportNeed("os"))
         if event.problem == "global-rank":
-            message = f"`{event.text}` counts the processes of all machines, but each machine numbers its GPUs from 0"
+            message = f"`{event.text}` numbers the processes of all machines, but each machine numbers its GPUs from 0"
             if not event.local:  # what else reads it may want the other one
                 return Finding(
                     event.span, message, Fix("Use the local rank as the GPU index", Safety.HINT), event.because

@@ -4,7 +4,10 @@
 The rule reports `.to(device)` or `.cuda()` that runs in each iteration of a loop. The object is a module, or a tensor
 that is on the CPU. Neither the object nor the device changes in the loop.
 
-A move is not reported if the loop assigns, changes or moves back the object or the device.
+A move is not reported in these cases:
+
+- The loop assigns the device or the object to a new value.
+- The loop changes the object or moves it back.
 
 ## Why it matters
 A tensor on the CPU is copied over the bus in each iteration. A module that is already on the device is not copied.

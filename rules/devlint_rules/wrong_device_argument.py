@@ -253,7 +253,7 @@ def _said(event: NoDevice, text: str, site: Site) -> Finding:
     if meant is not None and isinstance(node, cst.SimpleString):
         new = cst.SimpleString(f"{node.quote}{meant}{node.quote}")
         fix = Fix(f"Use the device name of torch: `{meant}`", Safety.SAFE, (Edit(node, new),))
-    return Finding(event.span, f"torch has no device `{text}`", fix)
+    return Finding(event.span, f"torch has no device `{text}`: it raises RuntimeError", fix)
 
 
 def _meant(text: str) -> str | None:
@@ -280,7 +280,7 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
         new = moved(call.with_changes(args=left), given[0])
         fix = Fix("Move the result", Safety.SAFE, (Edit(call, new),))
     words = " and ".join(f"`{a.keyword.value}`" for a in named if a.keyword is not None)
-    return Finding(event.span, f"`{event.call}` has no parameter {words}", fix)
+    return Finding(event.span, f"`{event.call}` has no parameter {words}: it raises TypeError", fix)
 
 
 #: What takes its data by place, and nothing else [torch/csrc/utils/tensor_new.cpp].
@@ -293,7 +293,10 @@ def _by_place(event: NoDevice, given: Span, site: Site) -> Finding | None:
     if not isinstance(call, cst.Call):
         return None
     title = "Add the keyword `device=`"
-    message, fix = f"`device` is a keyword-only argument of `{event.call}`", Fix(title, Safety.HINT)
+    message, fix = (
+        f"`device` is a keyword-only argument of `{event.call}`: torch raises TypeError",
+        Fix(title, Safety.HINT),
+    )
     places = [arg for arg in call.args if arg.keyword is None and not arg.star]
     plain = (
         len(places) <= 2 or event.call.rpartition(".")[2] not in _ONE_PLACE
@@ -338,7 +341,7 @@ def _by_other(event: Call, site: Site) -> Finding | None:
     call = site.node
     if not isinstance(call, cst.Call):
         return None
-    message = "`.to` has no parameter `other`; torch calls this parameter `tensor`"
+    message = "`.to` has no parameter `other`: torch calls it `tensor` and raises TypeError"
     given = next(a for a in call.args if a.keyword is not None and a.keyword.value == "other")
     if call.args[0] is not given:
         return Finding(event.span, message, Fix("Pass the tensor first, without a keyword", Safety.HINT))
