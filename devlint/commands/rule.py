@@ -203,5 +203,6 @@ def _laid_out(text: str, style: Style) -> str:
 def _page(rule: Explained, style: Style) -> str:
     meta = rule.meta
     opt_in = ", off unless selected" if meta.opt_in else ""
-    facts = f"{meta.severity.value} · {meta.level} · fix: {meta.fix} · since {meta.since}{opt_in}"
+    fix = "suggestion only" if meta.fix == "hint" else meta.fix
+    facts = f"{meta.severity.value} · {meta.level} · fix: {fix} · since {meta.since}{opt_in}"
     return f"{style.bold(f'# {meta.name} ({meta.code})')}\n\n{facts}\n\n{rule.text}\n{rule.options}"

@@ -47,11 +47,11 @@ torch.cuda._lazy_init = _no_driver
 """
 MACHINES: Final = (
     Machine("plain CPU", "cpu"),
-    Machine("one CUDA card", "sim"),
-    Machine("two cards, the second current", "sim:2", "torch.cuda.set_device(1)\n"),
+    Machine("one CUDA GPU", "sim"),
+    Machine("two GPUs, the second current", "sim:2", "torch.cuda.set_device(1)\n"),
     Machine("XPU", "sim:xpu"),
     Machine("MPS", "sim:mps"),
-    Machine("CUDA build, no card", "cpu", _NO_DRIVER),
+    Machine("CUDA build, no GPU", "cpu", _NO_DRIVER),
 )
 # Runs the program in the process of one machine: the report goes to a file.
 _PROGRAM: Final = """\

@@ -440,8 +440,8 @@ def parser() -> argparse.ArgumentParser:
     result = _Parser(
         prog="devlint run",
         usage="devlint run [OPTIONS] SCRIPT [ARGUMENTS], or devlint run [OPTIONS] -m MODULE [ARGUMENTS]",
-        description="Run a program on a simulated or real accelerator and report on standard error what it asked of "
-        "it. This runs your program.",
+        description="Run a program on a simulated or real accelerator, and report its use of the device on standard "
+        "error. This runs your program.",
         epilog="Exit code: the program's own; 1 if the report holds an error; 2 wrong usage; 3 the program needs "
         "something that cannot be simulated.",
     )
@@ -449,9 +449,9 @@ def parser() -> argparse.ArgumentParser:
         "--device",
         default="auto",
         help=f"{DEVICES} (default: auto, a real one if there is one); "
-        "all: a table of where the program ends on plain CPU, one card, two cards, XPU, MPS, and a CUDA build without a card",
+        "all: a table of how the program ends on plain CPU, one GPU, two GPUs, XPU, MPS, and a CUDA build without a GPU",
     )
     result.add_argument("--steps", type=int, metavar="N", help="end the program after N optimizer steps")
     result.add_argument("--json", action="store_true", help="the report as one JSON object")
-    result.add_argument("--output", metavar="FILE", help="write the report there instead of to standard error")
+    result.add_argument("--output", metavar="FILE", help="write the report to FILE instead of standard error")
     return result

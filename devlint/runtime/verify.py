@@ -31,7 +31,7 @@ __all__ = ["Finder", "Launcher", "Report", "Request", "Runner", "find_with_linte
 
 DEVICES = "auto, cpu, cuda, mps, xpu, or simulated: sim, sim:2, sim:xpu, sim:cuda:3"
 _MOST_ROUNDS = 5
-_OVERLAPS = "it changes the same text as another fix; apply that one, then verify again"
+_OVERLAPS = "this fix changes the same text as another fix; apply the other fix, then verify again"
 
 Finder = Callable[[str], list[FixCase]]
 """Finds the fixes of a text; the linter in normal use."""
@@ -380,28 +380,30 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the options of `devlint verify`."""
     result = _Parser(
         prog="devlint verify",
-        description="Run a program with and without each fix, and say which fixes hold. This runs your program.",
+        description="Run a program with and without each fix, and report which fixes are confirmed. This runs your program.",
         usage="devlint verify [OPTIONS] SCRIPT [-- ARGUMENTS]\n       devlint verify [OPTIONS] PATH... -- COMMAND",
-        epilog="Exit code: 0 no fix is refuted and the corrected program runs as far as the original was meant to, 1 one "
-        "is or it does not, 2 wrong usage, 3 no fix could be judged. With --fix: 0 only if what was written runs so far.",
+        epilog="Exit codes: 0 no fix is refuted and the corrected program reaches its intended end, 1 a fix is refuted or the "
+        "program does not reach its end, 2 wrong usage, 3 no fix could be judged. With --fix, 0 is about the written program.",
     )
     result.add_argument(
         "paths",
         nargs="+",
         metavar="PATH",
-        help="one script: what follows -- are its arguments; else files and folders to correct: what follows -- is a "
-        "command that runs them, such as pytest, torchrun or python -m",
+        help="one script, with its arguments after --; or files and folders to correct, with a command that runs them "
+        "after --, such as pytest, torchrun or python -m",
     )
     result.add_argument("--device", default="auto", help=f"{DEVICES} (default: auto, a real one if there is one)")
     result.add_argument("--steps", type=_positive, metavar="N", help="end each run after N optimizer steps")
     result.add_argument(
         "--timeout", type=_seconds, default=300.0, metavar="S", help="seconds for each run (default: 300)"
     )
-    result.add_argument("--memory", type=_bytes, metavar="SIZE", help="most memory of a process, such as 500M or 4G")
+    result.add_argument(
+        "--memory", type=_bytes, metavar="SIZE", help="memory limit of each process, such as 500M or 4G"
+    )
     result.add_argument("--select", action="append", default=[], metavar="CODES", help="only these rules")
     result.add_argument("--ignore", action="append", default=[], metavar="CODES", help="not these rules")
     result.add_argument(
-        "--fix", action="store_true", help="write the confirmed fixes, safe or not, and nothing else to the files"
+        "--fix", action="store_true", help="write only the confirmed fixes to the files, both safe and unsafe"
     )
     result.add_argument("--json", action="store_true", help="print one JSON object")
     result.add_argument("--html", metavar="FILE", help="also write a page with verdicts, code and timelines")
