@@ -16,7 +16,7 @@ from devlint.runtime.runs import Computed, Outcome, Run
 
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])")
 _TENSOR = re.compile(r"\btensor\(|, (?:device='[^']*'|dtype=torch\.\w+|grad_fn=<\w+>|requires_grad=True)|\)")
-_ELSEWHERE = re.compile(r"a tensor on (\S+) becomes one on (\S+)")
+_ELSEWHERE = re.compile(r"a tensor on (\S+) becomes a tensor on (\S+)")
 _HALF = {"float16": 1e-2, "bfloat16": 3e-2}
 
 

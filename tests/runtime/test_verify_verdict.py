@@ -113,7 +113,7 @@ class TestRefuted:
     def test_a_new_fault_where_it_ran_before(self) -> None:
         judged = judge(claim(), run(), run(4, stop(3)))
         assert judged.verdict is Verdict.REFUTED
-        assert "ran before" in judged.evidence[0]
+        assert "which ran without the fix" in judged.evidence[0]
 
     def test_a_new_fault_where_the_original_ran_before(self) -> None:
         later = stop(3, "ValueError: no", device=False)
