@@ -53,7 +53,7 @@ def test_confirmed_fixes_are_written(program: Path, capsys: pytest.CaptureFixtur
     assert verify(program, SHIFT, SCALE, options=("--fix",)) == 0
     text = program.read_text(encoding="utf-8")
     assert text == PROGRAM.replace("(3.0)", "(3.0, device=device)").replace("6.0)", "6.0, device=device)")
-    assert "wrote 2 confirmed fixes.\nWhat was written runs as far" in capsys.readouterr().out
+    assert "wrote 2 confirmed fixes.\nThe program with these fixes reaches its intended end." in capsys.readouterr().out
 
 
 def test_a_refuted_fix_is_not_written(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
