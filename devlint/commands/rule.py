@@ -98,18 +98,21 @@ class Explained:
         """The settings that change what the rule does, as a section in Markdown."""
         code = self.meta.code
         rows = [
-            f"* `ignore` and `per-file-ignores` with `{code}` turn the rule off, everywhere or in some files.",
-            f"* `severity` gives `{code}` another severity.",
+            f'* `ignore = ["{code}"]` turns the rule off.',
+            "* `per-file-ignores` turns the rule off in some files.",
+            "* `severity` changes the severity of its findings.",
         ]
         if self.meta.opt_in:
             rows = [f'* `extend-select = ["{code}"]` turns the rule on.', *rows]
         if "assume" in self.meta.level:
-            rows.append("* `assume-accelerator = false` removes the findings that assume an accelerator.")
+            rows.append("* `assume-accelerator = false` drops the findings that assume an argument on an accelerator.")
             rows.append("* `functions` lists functions of the project that move a value to a device.")
         if self.meta.fix in ("always", "sometimes") and code not in _OWN:
-            rows.append("* `torch-version` states the lowest supported torch. No fix uses a newer name of torch.")
             rows.append(
-                "* `extend-safe-fixes`, `extend-unsafe-fixes` and `unfixable` change whether `--fix` applies its fixes."
+                "* `torch-version` sets the lowest torch that you support. Fixes use only functions that this version has."
+            )
+            rows.append(
+                "* `extend-safe-fixes`, `extend-unsafe-fixes` and `unfixable` change how its fixes are applied."
             )
         if code == UNREADABLE_FILE.code:
             rows = [
