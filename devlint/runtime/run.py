@@ -439,19 +439,19 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the options of `devlint run`."""
     result = _Parser(
         prog="devlint run",
-        usage="devlint run [OPTIONS] SCRIPT [ARGUMENTS], or devlint run [OPTIONS] -m MODULE [ARGUMENTS]",
-        description="Run a program on a simulated or real accelerator, and report its use of the device on standard "
-        "error. This runs your program.",
-        epilog="Exit code: the program's own; 1 if the report holds an error; 2 wrong usage; 3 the program needs "
-        "something that cannot be simulated.",
+        usage="devlint run [OPTIONS] SCRIPT [ARGUMENTS]\n       devlint run [OPTIONS] -m MODULE [ARGUMENTS]",
+        description="Run a program on a simulated or real accelerator, and report device bugs on standard error. This runs "
+        "your program.",
+        epilog="Exit codes: the exit code of the program, or 1 if the report contains an error, 2 for wrong usage, 3 if the "
+        "program needs something that devlint cannot simulate.",
     )
     result.add_argument(
         "--device",
         default="auto",
-        help=f"{DEVICES} (default: auto, a real one if there is one); "
-        "all: a table of how the program ends on plain CPU, one GPU, two GPUs, XPU, MPS, and a CUDA build without a GPU",
+        help=f"{DEVICES} (default: auto, which is a real device if there is one, otherwise a simulated one). With `all`, run "
+        "the program on plain CPU, one GPU, two GPUs, XPU, MPS and a CUDA build without a GPU, and print a table",
     )
     result.add_argument("--steps", type=int, metavar="N", help="end the program after N optimizer steps")
-    result.add_argument("--json", action="store_true", help="the report as one JSON object")
-    result.add_argument("--output", metavar="FILE", help="write the report to FILE instead of standard error")
+    result.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    result.add_argument("--output", metavar="FILE", help="write the report to this file instead of standard error")
     return result

@@ -380,33 +380,41 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the options of `devlint verify`."""
     result = _Parser(
         prog="devlint verify",
-        description="Run a program with and without each fix, and report which fixes are confirmed. This runs your program.",
+        description="Run a program with and without each fix, and say which fixes work. This runs your program several times.",
         usage="devlint verify [OPTIONS] SCRIPT [-- ARGUMENTS]\n       devlint verify [OPTIONS] PATH... -- COMMAND",
-        epilog="Exit codes: 0 no fix is refuted and the corrected program reaches its intended end, 1 a fix is refuted or the "
-        "program does not reach its end, 2 wrong usage, 3 no fix could be judged. With --fix, 0 is about the written program.",
+        epilog="Exit codes: 0 if no fix is refuted and the corrected program runs to its end, 1 if not, 2 for wrong usage, 3 "
+        "if no fix could be judged. The program may also stop where the original stops without a device error.",
     )
     result.add_argument(
         "paths",
         nargs="+",
         metavar="PATH",
-        help="one script, with its arguments after --; or files and folders to correct, with a command that runs them "
-        "after --, such as pytest, torchrun or python -m",
+        help="a script, whose arguments follow after --, or files and folders to correct. In the second case, a command that "
+        "runs them follows after --, such as pytest, torchrun or python -m",
     )
-    result.add_argument("--device", default="auto", help=f"{DEVICES} (default: auto, a real one if there is one)")
+    result.add_argument(
+        "--device",
+        default="auto",
+        help=f"{DEVICES} (default: auto, which is a real device if there is one, otherwise a simulated one)",
+    )
     result.add_argument("--steps", type=_positive, metavar="N", help="end each run after N optimizer steps")
     result.add_argument(
-        "--timeout", type=_seconds, default=300.0, metavar="S", help="seconds for each run (default: 300)"
+        "--timeout", type=_seconds, default=300.0, metavar="S", help="end each run after S seconds (default: 300)"
     )
     result.add_argument(
-        "--memory", type=_bytes, metavar="SIZE", help="memory limit of each process, such as 500M or 4G"
+        "--memory", type=_bytes, metavar="SIZE", help="end a run if a process uses more memory, such as 500M or 4G"
     )
-    result.add_argument("--select", action="append", default=[], metavar="CODES", help="only these rules")
-    result.add_argument("--ignore", action="append", default=[], metavar="CODES", help="not these rules")
     result.add_argument(
-        "--fix", action="store_true", help="write only the confirmed fixes to the files, both safe and unsafe"
+        "--select", action="append", default=[], metavar="CODES", help="test only the fixes of these rules"
+    )
+    result.add_argument(
+        "--ignore", action="append", default=[], metavar="CODES", help="do not test the fixes of these rules"
+    )
+    result.add_argument(
+        "--fix", action="store_true", help="write the confirmed fixes to the files, both safe and unsafe ones"
     )
     result.add_argument("--json", action="store_true", help="print one JSON object")
-    result.add_argument("--html", metavar="FILE", help="also write a page with verdicts, code and timelines")
+    result.add_argument("--html", metavar="FILE", help="also write an HTML page with verdicts, code and timelines")
     result.add_argument("--trace", metavar="FILE", help="also write a trace of the runs for Perfetto")
     result.add_argument("--unsafe-fixes", action="store_true", help=argparse.SUPPRESS)  # judged always
     result.add_argument("--fixes", metavar="FILE", help=argparse.SUPPRESS)  # fixes by hand, see read_cases
