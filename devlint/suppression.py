@@ -150,7 +150,7 @@ def _comments(source: Source) -> Iterator[tuple[int, int, str]]:
 
 
 def misspelt(source: Source) -> Iterator[tuple[Span, str]]:
-    """The comments that are meant for devlint and silence nothing, each with what is wrong with it."""
+    """The comments that are meant for devlint and have no effect, each with what is wrong with it."""
     for _, start, comment in _comments(source):
         for match in _ADDRESSED.finditer(comment):
             wrong = _wrong(match, comment)
@@ -167,23 +167,23 @@ def _wrong(match: re.Match[str], comment: str) -> str | None:
     form = nearest(word.replace("_", "-"), _FORMS) if word else None
     right = _IGNORE.match(comment, match.start())
     if right is not None:
-        return None if right[2].strip(" ,") else f"`{right[1]}[]` names no rule"
+        return None if right[2].strip(" ,") else f"`{right[1]}[]` lists no rule"
     has_list, has_colon = _LISTED.match(rest) is not None, match["between"].strip() == ":"
     if tool != "devlint":
         meant = form is not None and has_list and SequenceMatcher(None, tool, "devlint").ratio() >= _ALIKE
-        return f"`{match['tool']}` is not `devlint`: the comment silences nothing" if meant else None
+        return f"`{match['tool']}` is not `devlint`, so the comment has no effect" if meant else None
     if word == "device" and rest.lstrip().startswith("="):
         return None
     if form is not None and (has_colon or has_list or (word in _FORMS and not rest.strip())):
         if word == form and has_colon:
-            return f"`{form}` silences nothing without rules in brackets: `# devlint: {form}[DEV101]`"
-        return f"the comment silences nothing: it is written `# devlint: {form}[DEV101]`"
+            return f"`{form}` has no effect without rules in brackets: write `# devlint: {form}[DEV101]`"
+        return f"the comment has no effect: write `# devlint: {form}[DEV101]`"
     if has_colon and (has_list or not rest.strip()):
-        return f"`{match['word'] or rest.strip()}` is nothing that a comment can ask of devlint; it can {_CAN}"
+        return f"devlint has no comment `{match['word'] or rest.strip()}`: use {_CAN}"
     return None
 
 
-_CAN = ", ".join(f"`{form}[...]`" for form in _FORMS)
+_CAN = " or ".join(f"`{form}[...]`" for form in _FORMS)
 
 
 def names_rules_of_ours(source: Source) -> bool:

@@ -1,4 +1,4 @@
-"""DEV901 and DEV902: comments that silence what is not found there, what does not exist, or nothing as they are written.
+"""DEV901 and DEV902: comments that suppress nothing: unused ones, those with unknown rules, and misspelled ones.
 
 Only comments meant for devlint are judged: `# devlint: ignore[...]` and its kin, and in `# noqa: ...` the codes that
 are devlint's.
@@ -59,7 +59,7 @@ def _unknown(source: Source, directive: Directive, selector: str, known: Sequenc
     advice = f"; did you mean `{name}`?" if name is not None else ""
     fix = TextFix(f"Write `{name}`", Safety.HINT) if name is not None else None
     span = Span(start, start + len(selector))
-    return _diagnostic(source, UNKNOWN_CODE, span, f"`{selector}` names no rule{advice}", fix)
+    return _diagnostic(source, UNKNOWN_CODE, span, f"no rule has the code or name `{selector}`{advice}", fix)
 
 
 def _nearest(selector: str, known: Sequence[RuleMeta]) -> str | None:
@@ -72,9 +72,9 @@ def _nearest(selector: str, known: Sequence[RuleMeta]) -> str | None:
 
 def _unused(source: Source, directive: Directive, unused: Sequence[str]) -> Diagnostic:
     listed = ", ".join(f"`{selector}`" for selector in unused)
-    message = f"{listed} {'silences' if len(unused) == 1 else 'silence'} nothing here"
+    message = f"unused suppression: {listed} {'reports' if len(unused) == 1 else 'report'} nothing here"
     if directive.form == "enable":
-        message = f"no `disable` before this names {listed}"
+        message = f"unused `enable`: no `disable` comment above names {listed}"
     kept = [selector for selector in directive.selectors if selector not in unused]
     if kept:
         edit = TextEdit(directive.listed.start, directive.listed.end, ", ".join(kept))

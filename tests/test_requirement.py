@@ -182,7 +182,7 @@ def test_nothing_is_too_new_where_nobody_states_a_lowest_torch(run: Run) -> None
     options = ("check", "--no-cache", "--select", "DEV304", "--output-format", "concise", "a.py")
     assert run(*options).code == 0
     Path("requirements.txt").write_text("torch>=2.7\n")
-    assert "is new in torch 2.9, the project supports 2.7" in run(*options).out
+    assert "is new in torch 2.9, but the project supports torch 2.7" in run(*options).out
 
 
 def test_settings_shown_name_where_the_lowest_torch_comes_from(run: Run) -> None:

@@ -88,7 +88,7 @@ def test_comment_that_a_fix_makes_unused_goes_with_it() -> None:
 
 def test_unknown_code_says_which_was_meant() -> None:
     result = linter().check(decode(b"x = 1  # devlint: ignore[DEV1O2]\n", "a.py"))
-    assert [d.message for d in result.diagnostics] == ["`DEV1O2` names no rule; did you mean `DEV102`?"]
+    assert [d.message for d in result.diagnostics] == ["no rule has the code or name `DEV1O2`; did you mean `DEV102`?"]
 
 
 # Comments that are misspelt

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from devlint.cli import ExitCode
 from devlint.commands import shell
 from devlint.errors import UsageError
+from devlint.model import Safety
 from devlint.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ def explain(text: str, terminal: Terminal) -> int:
 
     explanation = causes.explain(text, Path())
     if explanation is None:
-        terminal.print("This is no device error that devlint knows. The last line of the traceback tells what it is.")
+        terminal.print(
+            "devlint finds no known device error in this text. The last line of the traceback names the error."
+        )
         return ExitCode.PROBLEMS
     terminal.print("cause:  " + explanation.error.meaning)
     terminal.print("remedy: " + explanation.error.remedy)
@@ -77,7 +80,7 @@ def explain(text: str, terminal: Terminal) -> int:
     elif explanation.frame is not None:
         frame = explanation.frame
         terminal.print(
-            f"where:  {frame.path}:{frame.row} in {frame.name}, whose source is not here or cannot be parsed"
+            f"where:  {frame.path}:{frame.row} in {frame.name}, but its source is missing or cannot be parsed"
         )
     for cause in explanation.causes:
         _show(cause, terminal)
@@ -90,7 +93,7 @@ def _show_next(then: Next, terminal: Terminal) -> None:
     terminal.print("")
     finding = then.finding
     where = then.file.place(then.row)
-    terminal.print(f"next:   once the first is mended, it stops at {where}: {finding.code} {finding.message}")
+    terminal.print(f"next:   after this fix, the program stops at {where}: {finding.code} {finding.message}")
     terminal.print(f"    {then.file.source.line_text(then.row).strip()}")
 
 
@@ -109,6 +112,7 @@ def _show(cause: Cause, terminal: Terminal) -> None:
             near = step.file is place.file and step.file.notebook is None
             terminal.print(f"    {f'line {step.row}' if near else step.file.place(step.row)}: {step.text}")
     if latest is not None:
-        terminal.print(f"    {latest.file.place(latest.row)}: {latest.text}; move it here at the latest")
+        terminal.print(f"    {latest.file.place(latest.row)}: {latest.text}; this is the last place to move it")
     if finding is not None and finding.fix is not None:
-        terminal.print(f"    fix ({finding.fix.safety.value}): {finding.fix.title}")
+        kind = "suggestion" if finding.fix.safety is Safety.HINT else f"{finding.fix.safety.value} fix"
+        terminal.print(f"    {kind}: {finding.fix.title}")

@@ -23,26 +23,27 @@ from devlint.terminal import PLAIN, Style, Terminal
 
 _OWN = {
     UNREADABLE_FILE.code: """\
-The file cannot be read, decoded or parsed, so nothing is known about it.
+devlint cannot read, decode or parse the file, so it did not check the file.
 
 ## What it flags
-A file that may not be read, bytes that do not belong to the file's encoding, NUL bytes, a syntax error,
-syntax that is newer than the Python that runs devlint (the message names the version), nesting that is
-too deep to parse.
+- The file cannot be opened.
+- The bytes do not match the encoding of the file, or the file contains NUL bytes.
+- The file has a syntax error.
+- The syntax is newer than the Python that runs devlint. The message names the version.
+- The nesting is too deep to parse.
 
 ## Why it matters
-A file that was not checked must not look like a clean one. The rule is on whatever `select` says; only
-`ignore` or `per-file-ignores` with its code or name turns it off.
+An unchecked file must not look like a file without findings. The rule is therefore always selected.
 """,
     UNUSED_SUPPRESSION.code: """\
-A comment silences a rule that finds nothing there.
+A comment suppresses a rule that reports nothing at this place.
 
 ## What it flags
-`# devlint: ignore[DEV101]`, and codes of devlint in `# noqa: DEV101`, where the rule has nothing to say about the line or the
-statement. Codes of other linters and a bare `# noqa` are never judged.
+- `# devlint: ignore[DEV101]`, if DEV101 reports nothing for the line or the statement.
+- `# noqa: DEV101` under the same condition. Codes of other linters and a `# noqa` without codes are not checked.
 
 ## Why it matters
-A comment that outlived its reason hides the next fault on that line, and tells the reader of one that is not there.
+An outdated comment hides the next finding on its line. It also warns the reader of a fault that no longer exists.
 
 ## Example
     import torch
@@ -56,27 +57,31 @@ Use instead:
     x = torch.zeros(3)
 
 ## Fix safety
-Safe: the selectors that silence nothing are removed, with the comment and its reason when none is left.
+The fix is safe. It removes the unused codes and names. If none is left, it removes the comment with its reason.
 
 ## Known limits
-Silent for rules that are not selected, and in files that could not be analysed to the end.
+- A rule that is not selected is not checked.
+- A file is not checked if its analysis stopped early.
 """,
     UNKNOWN_CODE.code: """\
-A comment names a rule that does not exist, or is misspelt.
+A comment names a rule that does not exist, or the comment is misspelled.
 
 ## What it flags
-A code, prefix or name in `# devlint: ignore[...]`, or a code that begins with `DEV` in `# noqa: ...`, that no rule has. A
-comment that is meant for devlint and silences nothing as it is written: `# devlint: ignore` without brackets,
-`# devlint: ignor[DEV101]`, `# devlint ignore[DEV101]`, `# devlnt: ignore[DEV101]`.
+- `# devlint: ignore[...]` contains a code, a prefix or a name that no rule has.
+- `# noqa: ...` contains a code that begins with `DEV`, but no rule has this code.
+- A comment for devlint has no effect because of its spelling. Examples are `# devlint: ignore` without brackets,
+  `# devlint: ignor[DEV101]`, `# devlint ignore[DEV101]` and `# devlnt: ignore[DEV101]`.
 
 ## Why it matters
-The comment does nothing; most often a letter is wrong and the finding that it was meant for is still reported.
+The comment has no effect, so the finding is still reported. Usually one letter is wrong.
 
 ## Fix safety
-A hint with the nearest code or name; the message says how a misspelt comment is written.
+The rule makes a suggestion without an edit. The suggestion names the code or name with the nearest spelling. For a
+misspelled comment, the message shows the right spelling.
 
 ## Known limits
-Codes of other linters in `# noqa` are not looked at. Unknown names in settings are errors of usage.
+- Codes of other linters in `# noqa` are not checked.
+- Unknown names in settings are usage errors and have no rule.
 """,
 }
 
@@ -111,7 +116,7 @@ class Explained:
             )
         if code == UNREADABLE_FILE.code:
             rows = [
-                f"* `ignore`, `per-file-ignores`: only `{code}` itself or its name turns it off, neither `select` nor `ALL`."
+                f"* Only `{code}` or its name in `ignore` or `per-file-ignores` turns the rule off.",
             ]
         return "\n".join(("## Options", *rows)) + "\n"
 
@@ -205,5 +210,6 @@ def _laid_out(text: str, style: Style) -> str:
 def _page(rule: Explained, style: Style) -> str:
     meta = rule.meta
     opt_in = ", off unless selected" if meta.opt_in else ""
-    facts = f"{meta.severity.value} · {meta.level} · fix: {meta.fix} · since {meta.since}{opt_in}"
+    fix = "suggestion only" if meta.fix == "hint" else meta.fix
+    facts = f"{meta.severity.value} · {meta.level} · fix: {fix} · since {meta.since}{opt_in}"
     return f"{style.bold(f'# {meta.name} ({meta.code})')}\n\n{facts}\n\n{rule.text}\n{rule.options}"

@@ -33,6 +33,8 @@ from devlint.source import Source
 
 SHOWN = 5  # causes that are named
 _CHECKED = 6  # files that are checked for findings
+#: The families of errors whose device may be chosen by a number: an index that is too high, and a generator.
+_NUMBERED = frozenset({"DEV604", "DEV110"})
 _NEXT = re.compile(r"During handling of the above exception|The above exception was the direct cause")
 _NEAR = 3  # rows around a failing line within which a finding of its kind explains it
 _LEADS = 1.25  # the weight of a finding whose trail passes a failing line
@@ -148,8 +150,8 @@ def seek(search: Search, error: DeviceError) -> None:
         for each in operands(statement):
             for node in walk(each):
                 if error.family.sought == "device":
-                    follow_device(search, node, at, numbers="number" in error.meaning)
-        if "generator" in error.meaning:
+                    follow_device(search, node, at, numbers=not _NUMBERED.isdisjoint(error.family.codes))
+        if "DEV110" in error.family.codes:
             note_defaults(search)
         if error.family.sought == "line":
             for each in operands(statement):
@@ -159,7 +161,7 @@ def seek(search: Search, error: DeviceError) -> None:
         search.value(each, at)
     follow_optimizer(search, statement)
     if not search.found:
-        text = "nothing tells where the operands of this line come from: ask each for its `.device`, and move the other"
+        text = "the origin of the operands of this line is unknown: print the `.device` of each, and move the wrong one"
         search.note(file, _on(statement, row), text, Trail(_UNTOLD))
     if error.is_modules is not None and any(s.of_module for s in search.found.values()):
         search.found = {

@@ -103,7 +103,7 @@ def note_wrappers(search: Search, device: str) -> bool:
     for file in files_of(search):
         for node in walk(file.tree):
             if isinstance(node, ast.Call) and last_name(node.func) in ("DataParallel", "data_parallel"):
-                search.note(file, node, "the module that is wrapped here is not on the first card", Trail())
+                search.note(file, node, "the module that is wrapped here is not on the first GPU", Trail())
             elif isinstance(node, ast.Constant) and node.value == device and device != "cpu":
                 search.note(file, node, f"{device} is chosen here", Trail(0.6), on_host=False)
     return bool(search.found)
@@ -115,11 +115,11 @@ def note_defaults(search: Search) -> None:
         calls = [node for node in walk(file.tree) if isinstance(node, ast.Call)]
         defaults = [call for call in calls if last_name(call.func).startswith("set_default_")]
         for call in defaults:
-            search.note(file, call, "the default that is set here holds for random numbers too", Trail(1.02))
+            search.note(file, call, "the default device that is set here also applies to random numbers", Trail(1.02))
         for call in calls if defaults else ():
             name = last_name(call.func)
             if name in _SHUFFLES and not any(k.arg == "generator" for k in call.keywords):
-                text = f"`{name}` shuffles with a generator of its own: pass `generator=` of the default device"
+                text = f"`{name}` shuffles with its own CPU generator: pass a `generator=` on the default device"
                 search.note(file, call, text, Trail(1.04))
 
 
@@ -140,12 +140,12 @@ def _follow_optimizer(search: Search, file: File, name: str) -> None:
         for assignment in made:
             if "param" not in ast.unparse(assignment.value):
                 continue
-            text = f"`{name}` is made here: the parameters must be where they will be trained"
+            text = f"`{name}` is created here: the parameters must already be on the training device"
             search.note(file, assignment, text, Trail(0.7))
             _note_late_moves(search, file, scope, assignment, name)
     for node in walk(file.tree):
         if isinstance(node, ast.Call) and _loads_state(node, name):
-            text = "the state that is loaded here is where the checkpoint, or the parameters at this time, are"
+            text = "the state that is loaded here is on the device of the checkpoint or of the parameters at this time"
             search.note(file, node, text, Trail(0.8))
 
 
@@ -159,14 +159,14 @@ def _note_late_moves(search: Search, file: File, scope: ast.AST, made: ast.Assig
         loaded = [call for call in _loads(search, file, scope, name) if made.lineno < call.lineno < moved.lineno]
         if loaded:
             rows = f"line {loaded[-1].lineno}"
-            text = f"the model is moved after the state of `{name}` was loaded ({rows}): the state stays where it was"
-            search.note(file, node, text, Trail(1.1))
             text = (
-                f"the state of `{name}` is loaded here, before the model is moved: it goes where the parameters are now"
+                f"the model is moved after the state of `{name}` was loaded ({rows}): the state stays on its old device"
             )
+            search.note(file, node, text, Trail(1.1))
+            text = f"the state of `{name}` is loaded here, before the model is moved: it goes to the old device"
             search.note(file, loaded[-1], text, Trail(1.05))
         else:
-            search.note(file, node, "the model is moved after the optimizer was made", Trail(0.95))
+            search.note(file, node, "the model is moved after the optimizer was created", Trail(0.95))
 
 
 def _made_of(value: ast.expr, scope: ast.AST) -> set[str]:
@@ -215,14 +215,16 @@ def note_loaders(search: Search) -> None:
             pins = last_name(call.func) == "DataLoader" and _pins(call)
             if not pins:
                 continue
-            text = "the loader that is made here pins what its data set and collate function return"
+            text = "the data loader that is created here pins the batches of its dataset and collate function"
             search.note(file, call, text, Trail(0.9))
             at = Context(file, file.function_of(call))
             for home, function in _runs_before_pinning(search, call, at):
                 for node in own_nodes(function):
                     if _moved(node) is not None:
-                        text = f"`{function.name}` runs before the batch is pinned, and must return tensors of the CPU"
-                        search.note(home, node, text, Trail(1.1).via(step(file, call, "the loader is made here")))
+                        text = f"`{function.name}` runs before the batch is pinned, so it must return CPU tensors"
+                        search.note(
+                            home, node, text, Trail(1.1).via(step(file, call, "the data loader is created here"))
+                        )
 
 
 def _pins(call: ast.Call) -> bool:

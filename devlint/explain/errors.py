@@ -85,7 +85,7 @@ _OF_LAYERS = {
     "weight": True, "bias": True, "mat2": True, "running_mean": True, "running_var": True, "parameter": True,
 }  # fmt: skip
 _MEET = ("DEV101", "DEV102", "DEV103", "DEV104", "DEV106")
-_MOVE = "move the one that was left behind, or create it there with `device=`"
+_MOVE = "move the tensor on the wrong device, or create it on the right device with `device=`"
 
 
 def _family(pattern: str, meaning: str, remedy: str, sought: Sought, *codes: str) -> Family:
@@ -99,8 +99,8 @@ LAST = 300_000
 FAMILIES = (
     _family(
         r"but got (?P<what>[\w']+) is on (?P<off>[\w:]+), different from other tensors on (?P<other>[\w:]+)",
-        "one operand of the operation is on {off}, the others are on {other}",
-        "move the one that was left behind to the device of the others before this line",
+        "one operand of the operation is on {off}, and the other operands are on {other}",
+        "move this operand to the device of the other operands before this line",
         "operands", *_MEET,
     ),
     _family(
@@ -111,27 +111,27 @@ FAMILIES = (
     ),
     _family(
         r"(?P<what>Input) type \((?P<off>[\w.]+)\) and (?:weight|bias) type \((?P<other>[\w.]+)\) should be the same",
-        "the input of a layer ({off}) is not where its weights are ({other})",
-        "move the input to the model's device before the call, or the model to the input's",
+        "the input of a layer ({off}) and its weights ({other}) are on different devices",
+        "move the input to the device of the model before the call, or move the model to the device of the input",
         "operands", "DEV103", "DEV101", "DEV102",
     ),
     _family(
         r"\b(?:Input and \w+|\w+) tensors are not at the same device, found input tensor at (?P<other>[\w:]+) and "
         r"(?P<what>\w+) tensor at (?P<off>[\w:]+)",
-        "the {what} tensor of a recurrent layer is on {off}, its input on {other}",
+        "the {what} tensor of a recurrent layer is on {off}, but its input is on {other}",
         "create the hidden state with `device=x.device`, and move the layer and its input to one device",
         "operands", "DEV102", "DEV103", "DEV101",
     ),
     _family(
         r"indices should be either on cpu or on the same device as the indexed tensor \((?P<other>[\w:]+)",
         "a tensor on {other} is indexed with a tensor on another device",
-        "move the index to the CPU, or the indexed tensor to the index's device",
+        "move the index to the CPU, or move the indexed tensor to the device of the index",
         "operands", "DEV104", "DEV101", "DEV102",
     ),
     _family(
         r"expected self and (?P<what>\w+) to be on the same device, but got \w+ on (?P<off>[\w:]+) and self "
         r"on (?P<other>[\w:]+)",
-        "the {what} is on {off}, the tensor that it is for on {other}",
+        "the argument `{what}` is on {off}, but the tensor `self` is on {other}",
         _MOVE, "operands", *_MEET,
     ),
     _family(
@@ -143,61 +143,61 @@ FAMILIES = (
     _family(
         r"Expected object of (?:device type|backend|type) (?P<other>[\w.]+) but (?:got|found) "
         r"(?:device type|backend|type) (?P<off>[\w.]*\w)",
-        "one operand of the operation is on {off}, the others are on {other}",
+        "one operand of the operation is on {off}, and the other operands are on {other}",
         _MOVE, "operands", *_MEET,
     ),
     _family(
         r"expected (?:device|backend|type) (?P<other>[\w:.]+)(?: and dtype \w+)? but got "
         r"(?:device |backend )?(?P<off>[\w:.]*\w)",
-        "one operand of the operation is on {off}, the other on {other}",
+        "one operand of the operation is on {off}, and the other operand is on {other}",
         _MOVE, "operands", *_MEET,
     ),
     _family(
         r"Expected tensor to have (?P<other>[\w:]+) (?:Backend|Device|DeviceType), but got tensor with (?P<off>[\w:]+) "
         r"(?:Backend|Device|DeviceType)",
-        "one operand of the operation is on {off}, the others are on {other}",
+        "one operand of the operation is on {off}, and the other operands are on {other}",
         _MOVE, "operands", *_MEET,
     ),
     _family(
         r"Tensor for (?:argument #\d+ |argument )?'?(?P<what>\w+)'? is on (?P<off>[\w:]+),?.{0,120}? but expected "
         r"(?:(?:it|them) to be )?on (?P<other>[\w:]+)",
-        "one operand of the operation is on {off}, the others are on {other}",
+        "one operand of the operation is on {off}, and the other operands are on {other}",
         _MOVE, "operands", *_MEET,
     ),
     _family(
         r"(?P<what>input)\(device='(?P<off>[\w:]+)'\) and weight\(device='?(?P<other>[\w:]+)'?\)",
-        "the input of a layer is on {off}, its weights are on {other}",
-        "move the input to the model's device before the call, or the model to the input's",
+        "the input of a layer is on {off}, but its weights are on {other}",
+        "move the input to the device of the model before the call, or move the model to the device of the input",
         "operands", "DEV103", "DEV101", "DEV102",
     ),
     _family(
         r"Expected out tensor to have device (?P<other>[\w:]+), but got (?P<off>[\w:]+) instead",
-        "the result is computed on {other}, and the tensor given as `out=` is on {off}",
-        "make the tensor for `out=` on the device of the operands, or leave it out",
+        "the result is computed on {other}, but the tensor for `out=` is on {off}",
+        "create the tensor for `out=` on the device of the operands, or remove `out=`",
         "operands", *_MEET,
     ),
     _family(
         r"CPU Scalar support for (?P<what>\w+) argument is not supported|Trying to pass too many CPU scalars to non-CPU "
         r"kernel|INTERNAL ASSERT FAILED .{0,200}?expected a (?P<other>\w+) device but found (?P<off>\w+)",
-        "a 0-dim tensor on the CPU stands where the operation takes none beside tensors of an accelerator",
-        "make it where the others are (`torch.tensor(2.0, device=x.device)`), or give the number itself",
+        "the operation does not accept a 0-dim CPU tensor together with tensors on an accelerator",
+        "create the 0-dim tensor on the accelerator (`torch.tensor(2.0, device=x.device)`), or pass a Python number",
         "operands", *_MEET,
     ),
     _family(
         r"Could not run 'aten::slow_conv3d_forward' with arguments from the '(?P<other>\w+)' backend",
-        "the input of a 3-D convolution is on the CPU, its weights are on {other}",
-        "move the input to the model's device before the call",
+        "the input of a 3-D convolution is on the CPU, but its weights are on {other}",
+        "move the input to the device of the model before the call",
         "operands", "DEV103", "DEV101", "DEV102",
     ),
     _family(
         r"tensor_split expected \w+ to be on cpu, but it's on (?P<off>[\w:]+)",
-        "the places to split at are on {off}, and are read on the CPU",
-        "give them as numbers, or move them: `.cpu()`",
+        "the split indices are on {off}, but torch reads them on the CPU",
+        "pass the indices as numbers, or copy them to the CPU: `.cpu()`",
         "operands", "DEV109",
     ),
     _family(
         r"Expected data\.get_device\(\) == (?P<what>\w+)_value\.get_device\(\) to be true",
-        "the {what} of the segments are not on the device of the data",
+        "the {what} of the segments and the data are on different devices",
         _MOVE, "operands", *_MEET,
     ),
     _family(
@@ -207,61 +207,61 @@ FAMILIES = (
     ),
     _family(
         r"RNG state must be a torch\.ByteTensor",
-        "the state of a random generator is kept in host memory, and the tensor given is elsewhere",
-        "move it: `state.cpu()`; load it with `map_location=\"cpu\"`",
+        "the state of a random generator must be on the CPU, but the given tensor is not on the CPU",
+        "copy the state to the CPU (`state.cpu()`), or load it with `map_location=\"cpu\"`",
         "line", "DEV208", "DEV110",
     ),
     _family(
         r"Placeholder storage has not been allocated on (?P<other>\w+) device",
-        "an operation on {other} was given a tensor that is on the CPU",
+        "an operation on {other} got a tensor on the CPU",
         _MOVE, "operands", *_MEET,
     ),
     _family(
         r"Passed (?P<off>\w+) tensor to (?P<other>\w+) op",
-        "an operation on {other} was given a tensor that is on {off}",
+        "an operation on {other} got a tensor on {off}",
         _MOVE, "operands", *_MEET,
     ),
     _family(
         r"to have the same device as tensor for .{0,40}; but device (?P<off>[\w:]+) does not equal (?P<other>[\w:]+)",
-        "the operands of the operation are on different cards, {other} and {off}",
-        "keep everything of one process, or of one replica, on one card: name it once",
+        "the operands of the operation are on different GPUs, {other} and {off}",
+        "keep all tensors of a process or replica on one GPU, and name this GPU in one place",
         "operands", "DEV101", "DEV601", "DEV602",
     ),
     _family(
         r"(?P<cards>arguments are located on different GPUs|Arguments must be on the same GPU|"
         r"tensors? (?:are|is|to be) on different GPUs)",
-        "the operands of the operation are on different cards",
-        "keep everything of one process, or of one replica, on one card: name it once",
+        "the operands of the operation are on different GPUs",
+        "keep all tensors of a process or replica on one GPU, and name this GPU in one place",
         "operands", "DEV101", "DEV601", "DEV602",
     ),
     _family(
         r"expected a '(?P<other>\w+)(?::\d+)?' (?:device type for generator|generator device) but found '(?P<off>\w+)",
-        "random numbers are drawn on {other} with a generator of {off}",
-        'make the generator where the numbers are drawn: `torch.Generator(device="{other}")`',
+        "random numbers are drawn on {other}, but the generator is on {off}",
+        'create the generator on the device of the random numbers: `torch.Generator(device="{other}")`',
         "device", "DEV110",
     ),
     _family(
         r"'lengths' argument should be a 1D CPU int64 tensor|lengths.{0,20} should be a 1D (?:CPU )?int64 tensor, but got",
-        "`pack_padded_sequence` wants its lengths on the CPU, whatever the data is on",
+        "`pack_padded_sequence` needs its lengths on the CPU, even if the data is on another device",
         "pass `lengths.cpu()`",
         "line", "DEV112",
     ),
     _family(
         r"can't convert (?P<off>[\w:]+)(?: device type)? tensor to numpy",
-        "numpy reads host memory, and the tensor is on {off}",
-        "copy it to the host first: `.detach().cpu().numpy()`",
+        "numpy reads host memory, but the tensor is on {off}",
+        "copy the tensor to the host first: `.detach().cpu().numpy()`",
         "line", "DEV109",
     ),
     _family(
         r"Attempting to deserialize object on (?:a )?(?P<off>\w+) device",
-        "the checkpoint was saved on {off}, which this machine has not",
-        'pass `map_location="cpu"` (or the run\'s device) to `torch.load`',
+        "the checkpoint was saved on {off}, but this machine has no {off} device",
+        'pass `map_location="cpu"` or the device of this run to `torch.load`',
         "line", "DEV208",
     ),
     _family(
         r"don't know how to restore data location of [\w.]+ \(tagged with (?P<off>\w+)",
-        "the checkpoint was saved on {off}, which this machine or build of torch does not know",
-        'pass `map_location="cpu"` (or the run\'s device) to `torch.load`',
+        "the checkpoint was saved on {off}, but this machine or this build of torch does not support {off}",
+        'pass `map_location="cpu"` or the device of this run to `torch.load`',
         "line", "DEV208",
     ),
     _family(
@@ -269,138 +269,138 @@ FAMILIES = (
         r"CUDA driver version is insufficient|The NVIDIA driver on your system is too old|"
         r"Could not run '[\w:.]+' with arguments from the 'CUDA' backend|"
         r"type torch\.cuda\.\w+ not available|Cannot initialize CUDA without ATen_cuda|no CUDA-capable device is detected",
-        "the program asks for CUDA, and this build of torch or this machine has none",
-        "choose the device once, from what is there, and use that everywhere; `devlint doctor` says why there is none",
+        "the program needs CUDA, but this machine or this build of torch has no CUDA",
+        "choose an available device in one place, and use it everywhere; `devlint doctor` says why CUDA is missing",
         "device", "DEV201", "DEV202", "DEV205",
     ),
     _family(
         r"(?:Torch not compiled with|PyTorch is not linked with support for) (?P<off>(?!CUDA)\w+)",
-        "the program asks for {off}, and this build of torch has no support for it",
-        "choose the device once, from what is there, and use that everywhere; `devlint doctor` says what there is",
+        "the program needs {off}, but this build of torch does not support {off}",
+        "choose an available device in one place, and use it everywhere; `devlint doctor` lists the devices",
         "device", "DEV201", "DEV202", "DEV205",
     ),
     _family(
         r"invalid device ordinal|\bInvalid device id\b",
-        "the program names a card by a number that this machine has not",
-        "choose the device once, from what is there: `cuda` without a number is the current card",
+        "the program uses a GPU index that this machine does not have",
+        "choose an available device in one place: `cuda` without an index is the current GPU",
         "device", "DEV201", "DEV202", "DEV604",
     ),
     _family(
         r"(?:Expected one of .{0,200}?device type at start of device string: |Invalid device string: )'?(?P<off>[\w:.-]+)",
-        "`{off}` is no device that torch knows",
-        'name a type, and an index where there are several: "cuda", "cuda:1", "mps", "cpu"',
+        "`{off}` is not a device name of torch",
+        'use a device type, with an index if there are several devices: "cuda", "cuda:1", "mps", "cpu"',
         "device", "DEV303", "DEV301",
     ),
     _family(
         r"Device string must not be empty",
-        "an empty text is given as a device",
-        'give it a type: "cuda", "mps", "cpu"; an option that is not set has an empty default',
+        "the device is an empty string",
+        'use a device type: "cuda", "mps", "cpu"; an option may have an empty default value',
         "device", "DEV303",
     ),
     _family(
         r"\bto\(\) received an invalid combination of arguments",
-        "`.to()` is given something that is no device",
-        "give it a device, a type of numbers or a tensor: `.to(device)`",
+        "an argument of `.to()` is not a device",
+        "pass a device, a dtype or a tensor: `.to(device)`",
         "device", "DEV303", "DEV301",
     ),
     _family(
         r"Cannot access accelerator device when none is available",
         "a `torch.accelerator` function was called on a machine without an accelerator",
-        "guard it: `if torch.accelerator.is_available():`",
+        "call the function only under `if torch.accelerator.is_available():`",
         "line", "DEV212",
     ),
     _family(
         r"cannot pin '(?P<off>[\w.]+)'|Only dense CPU tensors can be pinned",
-        "only memory of the host can be pinned, and the tensor is on an accelerator",
-        "let the data set return CPU tensors and move the batch in the loop, or leave `pin_memory` out",
+        "only host memory can be pinned, but the tensor is on an accelerator",
+        "return CPU tensors from the dataset and move the batch in the loop, or remove `pin_memory`",
         "loader", "DEV509", "DEV605",
     ),
     _family(
         r"Both events must be (?:completed|recorded) before calculating elapsed time",
-        "the time between two events is read before the device has passed both of them",
-        "record both, and wait for the second: `end.synchronize()`",
+        "the time between two events is read before both events are complete",
+        "record both events, and wait for the second event: `end.synchronize()`",
         "line", "DEV402",
     ),
     _family(
         r"Cannot re-initialize \w+ in forked subprocess",
-        "a worker process that was forked touches the card",
-        "return CPU tensors from the data set and move the batch in the loop, or start workers with `spawn`",
+        "a forked worker process uses CUDA",
+        "return CPU tensors from the dataset and move the batch in the loop, or start the workers with `spawn`",
         "line", "DEV605",
     ),
     _family(
         r"Cannot convert a MPS Tensor to float64|MPS framework doesn't support float64",
-        "a tensor of 64-bit floats is moved to MPS, which has none",
-        "make it 32-bit first: `.float()`, or `dtype=torch.float32`",
+        "a float64 tensor is moved to MPS, but MPS does not support float64",
+        "convert the tensor to float32 first: `.float()`, or create it with `dtype=torch.float32`",
         "line", "DEV214",
     ),
     _family(
         r"module must have its parameters and buffers on device (?P<other>[\w:]+).{0,60}?found one of them on device: "
         r"(?P<off>(?!cpu)\w+:(?P<what>\d+))",
-        "`DataParallel` copies the module from the first of its cards, {other}, and the module is on {off}",
-        "say which cards it may use, that of the module first: `device_ids=[{what}, ...]`; or move the module to {other}",
+        "`DataParallel` copies the module from its first GPU, {other}, but the module is on {off}",
+        "list the GPUs with the GPU of the module first: `device_ids=[{what}, ...]`; or move the module to {other}",
         "wrapper", "DEV601",
     ),
     _family(
         r"module must have its parameters and buffers on device (?P<other>[\w:]+)",
-        "`DataParallel` wants the module on its first card, {other}",
-        "move the module there before wrapping it",
+        "`DataParallel` needs the module on its first GPU, {other}",
+        "move the module to {other} before `DataParallel` wraps it",
         "wrapper", "DEV601",
     ),
     _family(
         r"(?P<kind>GradScaler|autocast)\.__(?:init|new)__\(\) (?:got multiple values for argument '(?:init_scale|enabled)'|"
         r"got an unexpected keyword argument 'device(?:_type)?')",
-        "`{kind}` of `torch.cuda.amp` takes no device: its first argument is another one",
-        'take the class of `torch.amp`, which takes the type of device first: `torch.amp.{kind}("cuda", ...)`',
+        "`{kind}` of `torch.cuda.amp` has no device argument",
+        'use the class of `torch.amp`, whose first argument is the device type: `torch.amp.{kind}("cuda", ...)`',
         "line", "DEV209", "DEV303", "DEV306",
     ),
     _family(
         r"autocast\.__init__\(\) missing 1 required positional argument: 'device_type'",
-        "`torch.autocast` wants the type of device first",
-        'give it: `torch.autocast("cuda")`, or `device.type`',
+        "the first argument of `torch.autocast` must be the device type",
+        'pass the device type: `torch.autocast("cuda")` or `torch.autocast(device.type)`',
         "line", "DEV209", "DEV303", "DEV306",
     ),
     _family(
         r"(?P<kind>load_state_dict|load_model|from_pretrained)\(\) got an unexpected keyword argument 'map_location'",
-        "`{kind}` takes no `map_location`: the tensors have been read before it is called",
-        "give it to the call that reads the file: `torch.load(path, map_location=...)`",
+        "`{kind}` has no parameter `map_location`: it does not read the file",
+        "pass `map_location` to the call that reads the file: `torch.load(path, map_location=...)`",
         "line", "DEV208", "DEV303",
     ),
     _family(
         r"(?P<kind>'[\w.]+' object|type object '[\w.]+') has no attribute 'device'",
-        "{kind} has no `.device`: only tensors have one",
-        "ask a tensor of it (`next(model.parameters()).device`, `batch[0].device`), or pass the device along",
+        "{kind} has no attribute `device`; tensors have this attribute",
+        "read `.device` of one of its tensors (`next(model.parameters()).device`, `batch[0].device`), or pass the device",
         "line", "DEV301",
     ),
     _family(
         r"(?P<kind>'[\w.]+' object|type object '[\w.]+'|module '[\w.]+') has no attribute "
         r"'(?P<what>to|cuda|cpu|get_device|is_cuda|device_count|xpu|mps|accelerator)'",
-        "{kind} has no `.{what}`",
-        "drop the call: what the object works on is moved, not the object itself",
+        "{kind} has no attribute `{what}`",
+        "remove the call, and move the tensors or modules that the object uses",
         "line", "DEV301", "DEV302", "DEV303", "DEV304",
     ),
     _family(
         r"received an invalid combination of arguments - got \((?:[^()\n]*torch\.cuda\.\w+[^()\n]*torch\.(?!cuda)\w*Tensor|"
         r"[^()\n]*torch\.(?!cuda)\w*Tensor[^()\n]*torch\.cuda\.\w+)",
-        "some arguments of the operation are on CUDA and some on the CPU",
+        "some arguments of the operation are on CUDA, and some are on the CPU",
         _MOVE, "operands", *_MEET,
     ),
     _family(
         r"Broadcast function not implemented for CPU tensors|all tensors must be on devices\[0\]",
-        "`DataParallel` copies the module from its first card, and the module is not there",
-        "move the module there before wrapping it: `nn.DataParallel(model.to(device))`",
+        "`DataParallel` copies the module from its first GPU, but the module is not on this GPU",
+        "move the module to the first GPU before `DataParallel` wraps it: `nn.DataParallel(model.to(device))`",
         "wrapper", "DEV601",
     ),
     _family(
         r"No backend type associated with device type (?P<off>\w+)|Tensors must be CUDA and dense",
-        "a collective operation is given a tensor on a device that its process group has no backend for",
-        "move the tensor to the card of this process before the call; NCCL takes tensors on CUDA only",
+        "a collective operation got a tensor on a device that the process group does not support",
+        "move the tensor to the GPU of this process before the call; NCCL only takes CUDA tensors",
         "operands", *_MEET,
     ),
     _family(
         r"(?:tensors?|input|inputs|operands|arguments|data|parameters|weights?)\b.{0,60}"
         r"(?:on|at|in) (?:(?:the )?same|(?:a )?different|one) devices?|"
         r"(?:the same|different) devices?\b.{0,120}\b(?:cuda|mps|xpu|npu|cpu)\b",
-        "what the operation is given is not on one device",
+        "the operands of the operation are not on the same device",
         _MOVE, "operands", *_MEET,
     ),
 )  # fmt: skip

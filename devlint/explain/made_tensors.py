@@ -54,7 +54,7 @@ class CallSearch(ModuleSearch):
         """Remember a batch of a loader, by the name nearest to the failing line that is bound to it or to a part of it."""
         for number, place in enumerate(trail.steps):
             if place.kind == "bound" and place.file is at.file and place.function is at.function:
-                text = f"`{place.name}` comes from a loader, whose batches are on the CPU until they are moved"
+                text = f"`{place.name}` comes from a data loader: its batches stay on the CPU until they are moved"
                 self.note_at(
                     replace(place, text=text), Trail(trail.weight, trail.steps[:number] + trail.steps[number + 1 :])
                 )
@@ -72,9 +72,9 @@ class CallSearch(ModuleSearch):
             if not isinstance(node, ast.Call):
                 self.note(at.file, node, f"nothing moves `{ast.unparse(node)[:60]}` before this line", rest)
         elif steps[-1].kind == "bound":
-            self.note_at(replace(steps[-1], text=f"nothing moves `{steps[-1].name}` after it is made here"), rest)
+            self.note_at(replace(steps[-1], text=f"nothing moves `{steps[-1].name}` after it is created here"), rest)
         elif steps[-1].kind == "given":
-            self.note_at(replace(steps[-1], text=f"nothing moves what is given for `{steps[-1].name}` here"), rest)
+            self.note_at(replace(steps[-1], text=f"nothing moves the argument `{steps[-1].name}` of this call"), rest)
 
     def call(self, node: ast.Call, at: Context, trail: Trail, part: int | None = None) -> None:
         func = node.func
@@ -95,10 +95,10 @@ class CallSearch(ModuleSearch):
             and func.args
             and imported(func.args[0], at.file) == "torch"
         ):
-            self.note(at.file, node, "a tensor that is made here is on the CPU", trail.fainter(0.8))
+            self.note(at.file, node, "the tensor that is created here is on the CPU", trail.fainter(0.8))
             return
         if any(k.arg == "return_tensors" for k in node.keywords):  # of tokenizers and processors (transformers)
-            text = f"`{ast.unparse(func)}` makes tensors on the CPU: `.to(device)` of what it returns moves them"
+            text = f"`{ast.unparse(func)}` creates tensors on the CPU: call `.to(device)` on its result"
             self.note(at.file, node, text, trail.fainter(0.95))
             return
         callee = last_name(func)
@@ -151,7 +151,7 @@ class CallSearch(ModuleSearch):
             self.module(func.value, at, Trail(trail.weight))  # its tensors cannot be moved one by one
             return True
         if name == "cpu":
-            self.note(at.file, node, "brought to the CPU here", trail.fainter(0.9))
+            self.note(at.file, node, "copied to the CPU here", trail.fainter(0.9))
             return True
         if name in ("to", "type"):
             return self._moved(node, func, at, trail)
@@ -172,11 +172,11 @@ class CallSearch(ModuleSearch):
         given = [*node.args[:1], *(k.value for k in node.keywords if k.arg in ("device", "other"))]
         text = ast.unparse(given[0]) if given else ""
         if func.attr == "type" and "cuda" not in text and "Tensor" in text:
-            self.note(at.file, node, f"`.type({text})` brings it to the CPU", trail.fainter(0.9))
+            self.note(at.file, node, f"`.type({text})` copies the tensor to the CPU", trail.fainter(0.9))
         elif not given or text.startswith(_DTYPES) or "dtype" in text or func.attr == "type":
             self.value(func.value, at, trail)
         elif "cpu" in text and "cuda" not in text:
-            self.note(at.file, node, "brought to the CPU here", trail.fainter(0.9))
+            self.note(at.file, node, "copied to the CPU here", trail.fainter(0.9))
         elif not self.is_module(func.value, at):
             self.note(at.file, node, f"moved to `{text}` here", trail.fainter(_ELSEWHERE), on_host=False)
             device = given[0]
@@ -191,14 +191,16 @@ class CallSearch(ModuleSearch):
             return
         if ".cuda." in name and short.endswith("Tensor"):
             self.note(
-                at.file, node, f"`{ast.unparse(node.func)}` makes a tensor on CUDA", trail.fainter(0.4), on_host=False
+                at.file, node, f"`{ast.unparse(node.func)}` creates a tensor on CUDA", trail.fainter(0.4), on_host=False
             )
             return
         record = knowledge.function(name)
         if record is not None and record.result in _NO_TENSORS:
             return
         if short == "load":
-            self.note(at.file, node, "a checkpoint's tensors are where `map_location` puts them", trail.fainter(0.3))
+            self.note(
+                at.file, node, "`map_location` decides the device of the tensors of this checkpoint", trail.fainter(0.3)
+            )
             return
         made = record is not None and record.device_from in ("argument", "default", "cpu")
         if made or short in _FACTORIES or short.endswith("Tensor"):
@@ -211,7 +213,7 @@ class CallSearch(ModuleSearch):
                 )
                 spelled = ast.unparse(node.func)
                 self.note(
-                    at.file, node, f"`{spelled}` makes a tensor on the CPU", trail.fainter(0.4 if scalar else 1.0)
+                    at.file, node, f"`{spelled}` creates a tensor on the CPU", trail.fainter(0.4 if scalar else 1.0)
                 )
             else:
                 self._on_device(node, device, at, trail)
@@ -220,7 +222,7 @@ class CallSearch(ModuleSearch):
 
     def _on_device(self, node: ast.expr, device: ast.expr, at: Context, trail: Trail) -> None:
         """A tensor that is made on a device that the code names; of an argument, the call that gives a literal."""
-        self.note(at.file, node, f"made on `{ast.unparse(device)}` here", trail.fainter(_ELSEWHERE), on_host=False)
+        self.note(at.file, node, f"created on `{ast.unparse(device)}` here", trail.fainter(_ELSEWHERE), on_host=False)
         if (
             isinstance(device, ast.Name)
             and at.function is not None
@@ -230,5 +232,5 @@ class CallSearch(ModuleSearch):
             caller, call = at.call
             for given in arguments_for(call, at.function, device.id):
                 if isinstance(given, ast.Constant):
-                    text = f"`{device.id}={ast.unparse(given)}` is given here, whatever the device of the rest"
+                    text = f"`{device.id}={ast.unparse(given)}` is passed here, independent of the device of the other tensors"
                     self.note(caller.file, call, text, trail.fainter(0.5), on_host=False)

@@ -67,7 +67,7 @@ class ModuleSearch(Resolver):
         if isinstance(node, ast.Call):
             if self.makes_module(node, at):
                 inside = at.function is not None and at.function.name == "forward"
-                text = "a module that is made here is on the CPU until it is moved"
+                text = "the module that is created here stays on the CPU until it is moved"
                 self.note_module(at.file, node, text, trail.fainter(1.1 if inside else 0.8))
             return
         if isinstance(node, ast.Subscript):
@@ -138,7 +138,7 @@ class ModuleSearch(Resolver):
                 appended = store.added and any(_is_plain_list(s.value) for s in found)
                 if is_module and (any(self.is_module(each, inside) for each in held) or appended):
                     kind = "dict" if isinstance(made, (ast.Dict, ast.DictComp)) else "list"
-                    text = f"`self.{name}` is a plain {kind}: `.to()` of the module does not reach what it holds"
+                    text = f"`self.{name}` is a plain {kind}: `.to()` of the module does not move the modules in it"
                     first = next((s for s in found if not s.added), store)
                     self.note_module(home, first.node, text, trail.fainter(1.1))
                     return
@@ -166,7 +166,7 @@ class ModuleSearch(Resolver):
         for home, call in islice(self.calls_by_name(file, class_.name), CALLERS):
             statement = home.statement_of(call)
             inside = Context(home, home.function_of(call))
-            made_at = step(home, call, f"`{class_.name}` is made here")
+            made_at = step(home, call, f"`{class_.name}` is created here")
             target = _kept_in(statement)
             owner = home.class_of(call)
             if target is not None and is_self_attribute(target) and owner is not None:

@@ -142,7 +142,7 @@ class Search(CallSearch):
         """A move of the name whose result is dropped: `x.to(device)` as a statement."""
         for statement, _, func in _statements_on(node, scope):
             if func.attr in OFF_HOST and not self.is_module(func.value, at):
-                text = f"the result of `{node.id}.{func.attr}(..)` is dropped: a tensor is not moved in place"
+                text = f"the result of `{node.id}.{func.attr}(..)` is not used: a tensor is not moved in place"
                 self.note(at.file, statement, text, trail.fainter(1.05))
 
     def _appended(self, node: ast.Name, scope: ast.AST, at: Context, trail: Trail) -> None:

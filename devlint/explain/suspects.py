@@ -33,13 +33,13 @@ def step(file: File, node: ast.AST, text: str) -> Step:
 
 def bound(file: File, node: ast.AST, name: str) -> Step:
     """The place at which a name is bound."""
-    here = step(file, node, f"`{name}` is bound here")
+    here = step(file, node, f"`{name}` is assigned here")
     return replace(here, kind="bound", name=name, function=file.function_of(node))
 
 
 def given(file: File, call: ast.Call, name: str) -> Step:
     """The place at which a call gives an argument."""
-    here = step(file, call, f"`{name}` is given here")
+    here = step(file, call, f"`{name}` is passed here")
     return replace(here, kind="given", name=name, function=file.function_of(call))
 
 

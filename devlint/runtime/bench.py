@@ -43,10 +43,10 @@ from devlint.runtime.verdict import (
 REAL = ("cuda", "mps", "xpu")
 FEWEST_IN_GROUPS = 8
 
-_VARIES = "losses differ from run to run under one seed, so they were not compared"
-_LEFT = "the program left processes running; they were ended"
-_NOT_STEADY = "varies from run to run, so what it computes was not compared"
-_LEAVES = "the program writes files, and each run finds what the one before it left there"
+_VARIES = "the losses differ between runs with the same seed, so they were not compared"
+_LEFT = "the program left processes running; devlint ended them"
+_NOT_STEADY = "gives different values in each run, so its values were not compared"
+_LEAVES = "the program writes files, and each run finds the files of the earlier runs"
 _ALSO = "another fix removes the same fault"
 #: A card that is kept busy, and the rules whose faults a fast card may hide.
 BUSY, _HIDDEN = "cuda@busy", ("DEV401", "DEV402", "DEV403", "DEV505")
@@ -194,7 +194,7 @@ class Runner:
         reports = [seen.report for seen in (ended.main, *ended.others) if seen.report is not None]
         for report in reports:
             if report.get("end") in ("no torch", "no device"):
-                raise UsageError(f"verify needs torch and the device it is asked for: {report['message']}")
+                raise UsageError(f"verify needs torch and the requested device: {report['message']}")
             if report.get("end") == "internal error":
                 raise DevlintError(f"{label}: {report['message']}\n{ended.stderr}")
             self.chosen.setdefault(device, report.get("chosen", device) + (f"@{with_}" if with_ else ""))
@@ -301,7 +301,7 @@ class Bench:
         if device == "cpu" and self._request.device != "cpu":
             label = f"{label}, on plain CPU"
         elif device == BUSY:
-            label = f"{label}, the card kept busy"
+            label = f"{label}, the GPU kept busy"
         elif device != self._device:
             label = f"{label}, on {device}"
         edition, watched = self._looked_at(left_out)
@@ -318,7 +318,7 @@ class Bench:
         names = ", ".join(self._name(index) for index in sorted(left_out))
         label = f"corrected without {names}" if left_out else self._corrected
         label = "original" if left_out == self._everything else label
-        label += ", mixed devices let through" if forgiving else ""
+        label += ", mixed devices allowed" if forgiving else ""
         if not again:
             return self._run(label, left_out, device, forgiving)
         edition, watched = self._looked_at(left_out)
@@ -360,7 +360,7 @@ class Bench:
         for _ in range(MOST_ROUNDS):
             if len(members) < FEWEST_IN_GROUPS or not corrected.complete:
                 return {}
-            label = f"corrected without {len(members)} fixes, mixed devices let through"
+            label = f"corrected without {len(members)} fixes, mixed devices allowed"
             run = self._run(label, frozenset(members), device, True)
             if is_clean(run, corrected, members.values(), tolerance):
                 break
@@ -375,15 +375,15 @@ class Bench:
         width = max(map(max, codes.values())) + 1
         for number in range(width):
             left_out = frozenset(index for index, code in codes.items() if number in code)
-            label = f"corrected without group {number + 1} of {width}, mixed devices let through"
+            label = f"corrected without group {number + 1} of {width}, mixed devices allowed"
             runs.append(self._run(label, left_out, device, True))
             if not is_clean(runs[-1], corrected, members.values(), tolerance):
                 return {}
         found = decode(members, codes, runs, corrected)
         if found:
             self._runner.note(
-                f"{len(found)} fixes were judged by {width + 1} runs without groups of them, "
-                "in which mixed devices were recorded and let through"
+                f"{len(found)} fixes were judged by {width + 1} runs. Each run left out a group of fixes, "
+                "and recorded mixed devices instead of stopping"
             )
         return found
 
@@ -414,10 +414,10 @@ class Bench:
         corrected = self._with_all(self._device)
         if not self._simulated or corrected.stop is None or not corrected.stop.device:
             return None
-        further = self._run(f"{self._corrected}, mixed devices let through", frozenset(), self._device, True)
+        further = self._run(f"{self._corrected}, mixed devices allowed", frozenset(), self._device, True)
         if not further.complete and further.stop == corrected.stop:
             return None
-        label = f"{self._label(index)}, mixed devices let through"
+        label = f"{self._label(index)}, mixed devices allowed"
         without = self._run(label, frozenset({index}), self._device, True)
         judgement = judge(self._claims[index], without, further, None, self._tolerance(self._device, without, further))
         if judgement.verdict not in (Verdict.CONFIRMED, Verdict.REFUTED):
@@ -425,7 +425,7 @@ class Bench:
         for fault in further.caught:
             where = fault.where or f"line {fault.line}"
             self._runner.note(
-                f"{where}: no fix is for this fault; it was let through to judge the others: {fault.text}"
+                f"{where}: no fix addresses this fault; it was ignored to judge the other fixes: {fault.text}"
             )
         return replace(judgement, then=corrected.stop)
 
@@ -461,15 +461,17 @@ class Bench:
             seen += self._alone_with(index)
         for device, compared in seen:
             if index in compared.guilty:
-                why = f"the fix changes what the program computes: {compared.guilty[index]}"
+                why = f"the fix changes the results of the program: {compared.guilty[index]}"
                 return Judgement(Verdict.REFUTED, (why,), None, compared.corrected.device)
             where = "plain CPU" if device == "cpu" else compared.corrected.device
             if compared.unexplained:
                 self._runner.note(
-                    f"the fixes together change what the program computes on {where}: {compared.unexplained}"
+                    f"together, the fixes change the results of the program on {where}: {compared.unexplained}"
                 )
             if compared.varying:
-                self._runner.note(f"not compared on {where}, since it varies from run to run: {compared.words()}")
+                self._runner.note(
+                    f"not compared on {where}, because the values differ between runs: {compared.words()}"
+                )
         if judgement.verdict is Verdict.CONFIRMED and any(compared.varies(claim) for _, compared in seen):
             return replace(judgement, evidence=(*judgement.evidence, f"{claim.at} {_NOT_STEADY}"))
         return judgement
@@ -537,12 +539,12 @@ class Bench:
             and device.startswith("sim")
         ):
             forgiven = self._runner.run(
-                self._edition(frozenset({index})), device, f"{self._label(index)}, mixed devices let through", True
+                self._edition(frozenset({index})), device, f"{self._label(index)}, mixed devices allowed", True
             )
             if brought(suspect, claim, corrected, forgiven):
                 return Judgement(
                     Verdict.REFUTED,
-                    (f"the fix brings a fault at {suspect.where}, where none is without it: {suspect.text}",),
+                    (f"the fix causes a fault at {suspect.where}, which has none without the fix: {suspect.text}",),
                     None,
                     judgement.device,
                 )

@@ -16,7 +16,7 @@ from devlint.runtime.runs import Computed, Outcome, Run
 
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])")
 _TENSOR = re.compile(r"\btensor\(|, (?:device='[^']*'|dtype=torch\.\w+|grad_fn=<\w+>|requires_grad=True)|\)")
-_ELSEWHERE = re.compile(r"a tensor on (\S+) becomes one on (\S+)")
+_ELSEWHERE = re.compile(r"a tensor on (\S+) becomes a tensor on (\S+)")
 _HALF = {"float16": 1e-2, "bfloat16": 3e-2}
 
 
@@ -185,12 +185,12 @@ def _unlike_tensors(one: Sequence[Any], other: Sequence[Any], manner: Manner, nu
     _, shape, kind, place, *_ = one
     _, its_shape, its_kind, its_place, *_ = other
     if shape != its_shape:
-        return f"a tensor of shape {_shape(shape)} becomes one of {_shape(its_shape)}"
+        return f"a tensor of shape {_shape(shape)} becomes a tensor of shape {_shape(its_shape)}"
     if kind != its_kind:
-        return f"a tensor of {kind} becomes one of {its_kind}"
+        return f"a tensor of {kind} becomes a tensor of {its_kind}"
     changed = _unlike_contents(one, other, manner) if numbers else ""
     if not changed and manner.places and place != its_place:
-        return f"a tensor on {place} becomes one on {its_place}"
+        return f"a tensor on {place} becomes a tensor on {its_place}"
     return changed
 
 
@@ -263,9 +263,9 @@ def _gradients(one: Run, other: Run, manner: Manner) -> Iterator[Difference]:
         if manner.until_step is not None and number > manner.until_step:
             return
         if mine[0] != its[0]:
-            text = f"backward pass {number} reaches {its[0]} parameters, {mine[0]} before"
+            text = f"backward pass {number} reaches {its[0]} parameters instead of {mine[0]}"
         elif not _close(mine[1], its[1], max(10 * manner.relative, 1e-4), 1e-9):
-            text = f"gradients of backward pass {number}: {mine[1]:.6g} becomes {its[1]:.6g}"
+            text = f"the gradients of backward pass {number} change from {mine[1]:.6g} to {its[1]:.6g}"
         else:
             continue
         yield Difference("gradients", None, text)
@@ -285,7 +285,7 @@ def _counts(one: Run, other: Run) -> Iterator[Difference]:
         where = one.lines.get(key, "a line")
         yield Difference(f"count:{key}", key, f"{where} ran {_times(count)} and now {_times(its)}")
     if one.steps != other.steps:
-        yield Difference("steps", None, f"{one.steps} optimizer steps become {other.steps}")
+        yield Difference("steps", None, f"the number of optimizer steps changes from {one.steps} to {other.steps}")
 
 
 def _computes_nothing(run: Run, key: str) -> bool:
@@ -358,10 +358,10 @@ def _files(one: Run, other: Run, manner: Manner) -> Iterator[Difference]:
     for name in sorted(one.files.keys() | other.files.keys()):
         mine, its = one.files.get(name), other.files.get(name)
         if mine is None or its is None:
-            what = "is not written" if its is None else "is written and was not"
+            what = "is not written" if its is None else "is written, but was not written before"
             yield Difference(f"file:{name}", None, f"the file {name} {what}")
         elif mine[0] != its[0] and not _alike_files(mine, its, manner.relative):
-            yield Difference(f"file:{name}", None, f"what is written to {name} changes")
+            yield Difference(f"file:{name}", None, f"the content of the file {name} changes")
 
 
 def _alike_files(mine: tuple[str, str], its: tuple[str, str], relative: float) -> bool:

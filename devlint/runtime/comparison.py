@@ -186,7 +186,7 @@ class Comparison:
                 if key in corrected.counts or not _completed(original, key) or claim.written - claim.own:
                     continue
                 where = original.lines.get(key, claim.at)
-                yield Difference(f"dropped:{claim.index}", key, f"{where} ran, and the fix takes it away")
+                yield Difference(f"dropped:{claim.index}", key, f"the fix removes {where}, which ran before")
 
 
 def _went_past(run: Run, key: str) -> bool:

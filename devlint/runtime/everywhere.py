@@ -47,11 +47,11 @@ torch.cuda._lazy_init = _no_driver
 """
 MACHINES: Final = (
     Machine("plain CPU", "cpu"),
-    Machine("one CUDA card", "sim"),
-    Machine("two cards, the second current", "sim:2", "torch.cuda.set_device(1)\n"),
+    Machine("one CUDA GPU", "sim"),
+    Machine("two GPUs, the second current", "sim:2", "torch.cuda.set_device(1)\n"),
     Machine("XPU", "sim:xpu"),
     Machine("MPS", "sim:mps"),
-    Machine("CUDA build, no card", "cpu", _NO_DRIVER),
+    Machine("CUDA build, no GPU", "cpu", _NO_DRIVER),
 )
 # Runs the program in the process of one machine: the report goes to a file.
 _PROGRAM: Final = """\
@@ -103,7 +103,7 @@ def _on(machine: Machine, script: str, arguments: Sequence[str]) -> Stop:
         report, errors = os.path.join(folder, "report.json"), os.path.join(folder, "stderr")
         status = (_forked if hasattr(os, "fork") else _started)(machine, report, errors, script, arguments)
         if status is None:
-            return Stop(machine, 124, f"not at its end after {LIMIT:.0f} s")
+            return Stop(machine, 124, f"still running after {LIMIT:.0f} s")
         with contextlib.suppress(OSError, ValueError), open(report, encoding="utf-8") as file:
             row = json.load(file)
             own = row.pop("status")
@@ -230,12 +230,12 @@ def _as_text(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], lis
         lines.append(f"  {stop.machine.name:<{width}}  {where}{stop.how}")
         if stop.ends and stop.where:
             rules = _rules(stop, said)
-            named = f"; on a card it is {stop.code}" if stop.code else ""
+            named = f"; the rule for this error is {stop.code}" if stop.code else ""
             lines.append(
-                f"  {'':<{width}}    {'said beforehand by ' + ', '.join(rules) if rules else 'no rule says so'}{named}"
+                f"  {'':<{width}}    {'reported by ' + ', '.join(rules) if rules else 'reported by no rule'}{named}"
             )
     ended = sum(stop.ends for stop in stops)
-    lines += ["", f"devlint: ends early on {ended} of {len(stops)} machines"]
+    lines += ["", f"devlint: the program ends early on {ended} of {len(stops)} machines"]
     return "\n".join(lines) + "\n"
 
 

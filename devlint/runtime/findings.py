@@ -210,11 +210,11 @@ def _clock(event: Event) -> Finding | None:
     return Finding(
         "DEV401",
         "warning",
-        f"time read by {event.what} {times(event.count)} with {_up_to(event)}{kernels} queued and not waited for",
+        f"{event.what} reads the clock {times(event.count)} with {_up_to(event)}{kernels} queued and not waited for",
         event.file,
         event.line,
         count=event.count,
-        details=("synchronize the device before the clock is read: what is queued is not in the measured time",),
+        details=("synchronize the device before the clock is read: the measured time does not include queued work",),
     )
 
 
@@ -240,7 +240,7 @@ def _unwritten(event: Event) -> Finding | None:
     if event.kind != "unwritten":
         return None
     message = f"{event.what}, and never written"
-    details = ("what is read is whatever was in that memory before: it differs from run to run and from card to card",)
+    details = ("the read returns old memory content, which differs between runs and between GPUs",)
     return Finding(UNWRITTEN, "error", message, event.file, event.line, count=event.count, details=details)
 
 
@@ -278,14 +278,14 @@ def _transfer(event: Event) -> Finding | None:
     if through is not None:
         return Finding("DEV504", "note", f"{amount}; {through}, so the host waits", **place)
     if event.direction == "h2d" and moves_what_it_makes(event.file, event.line):
-        return Finding("DEV501", "note", f"{amount}: a tensor made on the host and moved at once", **place)
+        return Finding("DEV501", "note", f"{amount}: a tensor is created on the host and moved at once", **place)
     if event.again and in_loop(event.file, event.line):
         return Finding(
             "DEV503",
             "note",
-            f"{amount}; {times(event.again)} the same as just before, unchanged",
+            f"{amount}; {times(event.again)} the same unchanged data as in the previous copy",
             **place,
-            details=("move it once, before the loop",),
+            details=("move the data once, before the loop",),
         )
     return None
 

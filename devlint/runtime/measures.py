@@ -44,19 +44,19 @@ def worsened(claim: Claim, without: Run, with_fix: Run) -> list[str]:
     ]
     if claim.portability and without.kernels:
         found += [
-            f"with the fix, the clock is read with {_kernels(clock.pending)} queued at {_at(clock)}, and with none without it"
+            f"with the fix, the clock is read at {_at(clock)} with {_kernels(clock.pending)} queued; without it, none is queued"
             for clock in _no_longer_waited_for(without, with_fix)
         ]
     if without.complete and with_fix.complete:
         if with_fix.training.in_no_optimizer > without.training.in_no_optimizer:
-            found.append(f"with the fix, {_untrained(with_fix)}, and {_untrained(without)} without it")
+            found.append(f"with the fix, {_untrained(with_fix)}; without the fix, {_untrained(without)}")
         if with_fix.graphs > max(without.graphs, MOST_GRAPHS):
             found.append(
-                f"the fix keeps {with_fix.graphs} graphs of earlier backward passes, {without.graphs} without it"
+                f"{with_fix.graphs} graphs of earlier backward passes are kept with the fix, {without.graphs} without it"
             )
         if without.kernels and not with_fix.kernels:
             found.append(
-                f"the fix takes all work from the accelerator, which had {_kernels(without.kernels)} without it"
+                f"the fix takes all work from the accelerator, which ran {_kernels(without.kernels)} without the fix"
             )
     return found
 
@@ -101,7 +101,7 @@ def _clocks(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
             read = still[key]
             return (
                 Verdict.REFUTED,
-                f"{_at(read)}: with the fix the clock is still read with {_kernels(read.pending)} queued",
+                f"{_at(read)}: with the fix, the clock is still read with {_kernels(read.pending)} queued",
             )
     gone = [c for k, c in early.items() if k not in still and (k in with_fix.clocks or with_fix.counts.get(k, 0))]
     if not gone:
@@ -111,22 +111,20 @@ def _clocks(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
             c for k, c in early.items() if k in claim.own and with_fix.counts.get(k, 0) and k not in with_fix.clocks
         ]
         if unread:
-            return Verdict.REFUTED, f"{_at(unread[0])}: with the fix the clock is read no more"
+            return Verdict.REFUTED, f"{_at(unread[0])}: with the fix, the clock is no longer read"
         anew = [c for k, c in with_fix.clocks.items() if k in claim.written and k.rpartition("/")[2].startswith("+")]
         if anew:
-            return Verdict.REFUTED, f"{claim.at}: the fix reads the clock once more, so another time is measured"
+            return Verdict.REFUTED, f"{claim.at}: the fix adds a read of the clock, so it measures another time"
     other_work = _other_work(without, with_fix) if claim.code.startswith("DEV4") else ""
     if other_work:
         return Verdict.REFUTED, f"{claim.at}: {other_work}"
     read = min(gone, key=lambda c: (c.line != claim.line, c.line))
-    said = f"{_at(read)}: without the fix the clock is read with {_kernels(read.pending)} queued and not waited for"
+    said = f"{_at(read)}: without the fix, the clock is read with {_kernels(read.pending)} queued and not waited for"
     after = next((c for k, c in with_fix.clocks.items() if early.get(k) == read), None)
     times = ""
     if after is not None and after.milliseconds is not None and read.milliseconds is not None:
-        times = (
-            f"; time since the read before: {read.milliseconds:.3g} ms without it, {after.milliseconds:.3g} ms with it"
-        )
-    return Verdict.CONFIRMED, f"{said}; with it, with none{times}"
+        times = f"; time since the last read: {read.milliseconds:.3g} ms without the fix, {after.milliseconds:.3g} ms with it"
+    return Verdict.CONFIRMED, f"{said}; with the fix, none is queued{times}"
 
 
 def _other_work(without: Run, with_fix: Run) -> str:
@@ -136,7 +134,7 @@ def _other_work(without: Run, with_fix: Run) -> str:
         if there is not None:
             for before, after in zip(counts, there, strict=False):
                 if before != after:
-                    return f"the fix changes the work that is timed: {_kernels(before)} become {after}"
+                    return f"the fix changes the measured work: {_kernels(before)} become {after}"
     return ""
 
 
@@ -160,7 +158,7 @@ def _copies(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
         return Verdict.CONFIRMED, change
     if new.calls == old.calls:
         return Verdict.REFUTED, change
-    return Verdict.NOT_REPRODUCED, f"{change}: {', '.join(sorted(new.calls))} copies by itself"
+    return Verdict.NOT_REPRODUCED, f"{change}: {', '.join(sorted(new.calls))} makes its own copy"
 
 
 def _races(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
@@ -169,7 +167,7 @@ def _races(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
     if gone:
         race = gone[0]
         what = f"without the fix, {_at(race)}: {', '.join(sorted(race.texts))}, {_times(race.count)}"
-        return Verdict.CONFIRMED, f"{what}; with it, the copy is complete"
+        return Verdict.CONFIRMED, f"{what}; with the fix, the copy is complete"
     stays = [race for key, race in without.races.items() if key in with_fix.races and key in claim.own | claim.watch]
     if stays:
         race = stays[0]
@@ -189,9 +187,9 @@ def _warnings(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
     gone = [text for text in before if text not in after]
     if not gone:
         text, there = next(iter(after.items()))
-        return Verdict.REFUTED, f"{_at(there)}: with the fix, too, it warns: {text}"
+        return Verdict.REFUTED, f"{_at(there)}: the warning stays with the fix: {text}"
     text = min(gone)
-    return Verdict.CONFIRMED, f"without the fix, {_at(before[text])} warns: {text}; with it, it does not"
+    return Verdict.CONFIRMED, f"without the fix, {_at(before[text])} warns: {text}; with the fix, there is no warning"
 
 
 def _graphs(claim: Claim, without: Run, with_fix: Run) -> Seen | None:

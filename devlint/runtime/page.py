@@ -151,7 +151,7 @@ def _diff(before: str, after: str, context: int) -> str:
 
 def _hints(report: Report) -> Iterator[str]:
     if report.hints:
-        yield "<h2>Not judged, for want of a fix to apply</h2><ul>"
+        yield "<h2>Not judged, because there is no fix to apply</h2><ul>"
         for case, at in report.hints:
             yield f"<li>{escape(report.file(case))}:{at.row}:{at.column}: {case.code} {_ticks(case.message)}</li>"
         yield "</ul>"

@@ -19,7 +19,7 @@ def as_text(report: Report) -> str:
     """The runs with their outcomes, then each fix with its verdict and evidence, then what was not judged."""
     lines: list[str] = []
     if report.runs:
-        on = f"run on: {report.device} (torch {report.torch})" if report.device else "run, and torch was not imported"
+        on = f"run on: {report.device} (torch {report.torch})" if report.device else "run, but torch was not imported"
         lines += [f"{report.script}, {on}", ""]
         width = max(len(label) for label, _ in report.runs)
         lines += [f"  {label:<{width}}  {_short(run.text)}{_swallowed(run)}" for label, run in report.runs]
@@ -27,7 +27,7 @@ def as_text(report: Report) -> str:
     for fix in report.fixes:
         lines += _fix(report, fix)
     if report.hints:
-        lines += ["Not judged, for want of a fix to apply:"]
+        lines += ["Not judged, because there is no fix to apply:"]
         lines += [
             f"  {report.file(case)}:{at.row}:{at.column}: {case.code} {case.message}".rstrip()
             for case, at in report.hints
@@ -38,7 +38,7 @@ def as_text(report: Report) -> str:
     if report.writes:
         lines += _written(report)
     elif report.falls_short:
-        lines.append(f"The corrected program does not run as far as the original was meant to: {report.falls_short}")
+        lines.append(f"The corrected program does not reach its intended end: {report.falls_short}")
     return "\n".join(lines)
 
 
@@ -81,10 +81,10 @@ def _written(report: Report) -> list[str]:
         for path, number in report.written.items()
     ]
     lines = lines or ["Nothing was written."]
-    what = "The program" if not report.written else "What was written"
+    what = "The program with these fixes" if report.written else "The program"
     if report.falls_short:
-        return [*lines, f"{what} does not run as the original was meant to: {report.falls_short}"]
-    return [*lines, f"{what} runs as far as the original was meant to."]
+        return [*lines, f"{what} does not reach its intended end: {report.falls_short}"]
+    return [*lines, f"{what} reaches its intended end."]
 
 
 def _summary(report: Report) -> str:

@@ -282,7 +282,7 @@ class _Written:
         blocker = blocker or next((each.blocker for each in self.others if status and each.blocker), None)
         if blocker is not None:
             status = NOT_SIMULATED
-            end.how = f"{blocker} (no fault of the program)"
+            end.how = f"{blocker} (this is not a fault of the program)"
         elif any(finding.kind == "error" for finding in findings):
             status = 1
         self._written = status
@@ -341,7 +341,7 @@ class _Written:
     def _totals(self) -> list[str]:
         events = [*self.watch.recorder.events(), *(event for each in self.others for event in each.events)]
         totals = Totals.of(events)
-        lines = [f"{_counted(len(self.others), 'process')} started by the program took part"] if self.others else []
+        lines = [f"including {_counted(len(self.others), 'process')} that the program started"] if self.others else []
         lines += [
             f"the host waited {times(totals.synchronizations)}; {_counted(totals.transfers, 'transfer')}, "
             f"{size(totals.bytes_in)} to the device and {size(totals.bytes_out)} back"
@@ -353,13 +353,13 @@ class _Written:
             if not samples:
                 continue
             lines.append(
-                f"memory held{' by ' if name else ''}{name}: {size(samples[0])} after step 1, "
+                f"device memory{' of ' if name else ''}{name}: {size(samples[0])} after step 1, "
                 f"{size(samples[-1])} after step {len(samples)}, "
                 f"{size(max(samples))} at most"
             )
         dropped = self.watch.recorder.dropped + sum(each.dropped for each in self.others)
         if dropped:
-            lines.append(f"{dropped} events at further places were not kept")
+            lines.append(f"{dropped} events at other places were not recorded")
         return lines
 
     def _notes(self) -> list[str]:

@@ -123,7 +123,7 @@ def judge(
         tolerance = NOT_COMPARED
     differ = differing_losses(without, with_fix, tolerance)
     if differ:
-        return say(Verdict.REFUTED, f"the fix changes what the program computes: {differ}")
+        return say(Verdict.REFUTED, f"the fix changes the results of the program: {differ}")
     gone = _faults_gone(claim, without, with_fix)
     if gone:
         return say(Verdict.CONFIRMED, *gone)
@@ -174,13 +174,13 @@ def _trouble_with_fix(claim: Claim, without: Run, with_fix: Run, original: Run |
                 found.append(f"the fault stays with the fix, at {fault.where}: {fault.text}")
             continue
         if _ran_before(fault, without) or (original is not None and _ran_before(fault, original)):
-            found.append(f"the fix brings a fault at {fault.where}, which ran before: {fault.text}")
+            found.append(f"the fix causes a fault at {fault.where}, which ran without the fix: {fault.text}")
         elif fault.kind in ("NameError", "UnboundLocalError") and not same and claim.own - with_fix.counts.keys():
-            found.append(f"the fix takes away what {fault.where} needs: {fault.text}")
+            found.append(f"the fix removes a name that {fault.where} needs: {fault.text}")
         elif claim.index in fault.written_by and (_is_misnamed(fault) or (not same and _is_new_code(fault))):
             found.append(f"the fix itself fails at {fault.where}: {fault.text}")
         elif fault.device and not same and fault.key is not None and fault.key in claim.own | claim.watch:
-            found.append(f"the fix brings a fault at {fault.where}: {fault.text}")
+            found.append(f"the fix causes a fault at {fault.where}: {fault.text}")
     return found
 
 
@@ -278,13 +278,13 @@ def _nothing_seen(claim: Claim, without: Run, with_fix: Run, original: Run | Non
     here = claim.at
     if claim.finding is None or not any(run.ran(claim.finding) for run in runs):
         if without.complete:
-            return Verdict.NOT_REACHED, f"the runs never came to {here} ({without.text})"
+            return Verdict.NOT_REACHED, f"no run reached {here} ({without.text})"
         return Verdict.COULD_NOT_JUDGE, f"the runs ended before {here}: {without.text}"
     if not without.complete and without.stop is not None and without.stop.key in claim.own:
         return Verdict.COULD_NOT_JUDGE, f"the runs ended at {here}, with and without the fix: {without.text}"
     unseen = [key for key in claim.watch if not without.ran(key)]
     if not without.complete and unseen:
-        return Verdict.COULD_NOT_JUDGE, f"{here} ran, but the runs ended before its fault could show: {without.text}"
+        return Verdict.COULD_NOT_JUDGE, f"{here} ran, but the runs ended before its fault could appear: {without.text}"
     if not with_fix.complete and without.complete:
         return Verdict.COULD_NOT_JUDGE, f"the corrected run: {with_fix.text}"
     most = max(run.counts.get(claim.finding, 0) for run in runs)
@@ -302,9 +302,9 @@ def differing_losses(a: Run, b: Run, tolerance: Tolerance = SAME_KERNELS) -> str
         if (math.isnan(x) and math.isnan(y)) or x == y:
             continue
         if not math.isclose(x, y, rel_tol=tolerance.relative, abs_tol=1e-7):
-            return f"loss {x:.6g} becomes {y:.6g} at backward pass {step}, under one seed"
+            return f"with the same seed, the loss at backward pass {step} changes from {x:.6g} to {y:.6g}"
     if a.outcome is b.outcome is Outcome.FINISHED and len(a.losses) != len(b.losses):
-        return f"{len(a.losses)} backward passes become {len(b.losses)}"
+        return f"the number of backward passes changes from {len(a.losses)} to {len(b.losses)}"
     return ""
 
 

@@ -31,7 +31,7 @@ __all__ = ["Finder", "Launcher", "Report", "Request", "Runner", "find_with_linte
 
 DEVICES = "auto, cpu, cuda, mps, xpu, or simulated: sim, sim:2, sim:xpu, sim:cuda:3"
 _MOST_ROUNDS = 5
-_OVERLAPS = "it changes the same text as another fix; apply that one, then verify again"
+_OVERLAPS = "this fix changes the same text as another fix; apply the other fix, then verify again"
 
 Finder = Callable[[str], list[FixCase]]
 """Finds the fixes of a text; the linter in normal use."""

@@ -354,11 +354,13 @@ class Memory:
         file, line = self._place
         details = [f"kept: {text}" for text in self._keepers]
         if details:
-            details.append("a graph keeps everything it saved for backward: keep `.detach()` or `.item()` instead")
+            details.append(
+                "a graph keeps all tensors that it saved for backward: keep `.detach()` or `.item()` instead"
+            )
         return Finding(
             "DEV508",
             "warning",
-            f"memory held grew with each of {len(settled) - 1} steps, by {size(each)} a step, "
+            f"device memory grows with each of {len(settled) - 1} steps, by {size(each)} per step, "
             f"from {size(settled[0])} to {size(settled[-1])}",
             file,
             line,

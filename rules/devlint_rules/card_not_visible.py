@@ -1,12 +1,12 @@
-"""A card is named by a number that `CUDA_VISIBLE_DEVICES` leaves to none.
+"""A GPU is named by an index that is too high for `CUDA_VISIBLE_DEVICES`.
 
 ## What it flags
-`cuda:1`, `.cuda(1)`, `set_device(1)` and `device_ids` in a program that sets `CUDA_VISIBLE_DEVICES` to fewer cards than
-that number needs.
+The rule reports `cuda:1`, `.cuda(1)`, `set_device(1)` and `device_ids` in a program that sets `CUDA_VISIBLE_DEVICES`.
+The variable makes fewer GPUs visible than the index needs.
 
 ## Why it matters
-The visible cards are numbered anew from 0: after `"1"` the one card is `cuda:0`. Any other number stops with "CUDA error:
-invalid device ordinal".
+CUDA numbers the visible GPUs from 0. After `CUDA_VISIBLE_DEVICES="1"`, the only GPU is `cuda:0`. Each other index
+raises "CUDA error: invalid device ordinal".
 
 ## Example
     import os
@@ -28,12 +28,14 @@ Use instead:
     device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
 
 ## Fix safety
-Unsafe: the number of the one visible card becomes 0. A hint for another number, and where several cards are visible:
-then each number must be looked at.
+- The fix is unsafe. It replaces the number of the only visible GPU by 0.
+- The rule makes a suggestion without an edit for another index, and if several GPUs are visible. The author must then
+  check each index.
 
 ## Known limits
-Silent where the variable is set under a condition, to different cards, or to what is no list of numbers. Other files
-and the shell may set it, too.
+- The variable is not followed if it is set under a condition or to several different values.
+- A value that is not a list of numbers is not followed.
+- Another file or the shell may also set the variable. The rule does not see these values.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class CardNotVisible(Rule[HiddenCard]):
     meta = RuleMeta(
         code="DEV607",
         name="card-not-visible",
-        summary="a card is named by a number that `CUDA_VISIBLE_DEVICES` leaves to none",
+        summary="index of a GPU is too high for `CUDA_VISIBLE_DEVICES`",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -59,9 +61,9 @@ class CardNotVisible(Rule[HiddenCard]):
 
     def judge(self, event: HiddenCard, site: Site) -> Finding | None:
         last = len(event.visible) - 1
-        there = f"the cards are `cuda:0` to `cuda:{last}`" if last else "the only card is `cuda:0`"
+        there = f"the GPUs are `cuda:0` to `cuda:{last}`" if last else "the only GPU is `cuda:0`"
         message = (
-            f"there is no card {event.index}: with the visible devices set to `{','.join(event.visible)}`, {there}"
+            f"there is no GPU {event.index}: the visible devices are set to `{','.join(event.visible)}`, so {there}"
         )
         return Finding(event.span, message, self._fix(event, site), event.because)
 
@@ -73,4 +75,4 @@ class CardNotVisible(Rule[HiddenCard]):
             if isinstance(node, cst.SimpleString) and f":{card}" in node.value:
                 new = cst.SimpleString(node.value.replace(f":{card}", ":0"))
                 return Fix("Use `cuda:0`", Safety.UNSAFE, (Edit(node, new),))
-        return Fix("Count among the visible cards, from 0", Safety.HINT)
+        return Fix("Number the visible GPUs from 0", Safety.HINT)

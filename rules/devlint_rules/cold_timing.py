@@ -1,12 +1,13 @@
-"""A benchmark times the first call, which also pays for start-up.
+"""A benchmark includes the first call on the device, which also pays for the start-up of the device.
 
 ## What it flags
-An elapsed time whose region holds the first device work of its function, in a file that warms up nowhere.
-Times of training, of epochs, of compiling and of loading are left alone: there the start belongs to the figure.
+The rule reports an elapsed time that includes the first device work of its function. The file has no warm-up.
+
+Times of training, epochs, compiling and loading are not reported. Their start-up cost belongs to the result.
 
 ## Why it matters
-The first call on an accelerator loads kernels, starts libraries, picks algorithms and grows the
-allocator's pools. It can take a thousand times as long as the calls that follow.
+The first call on an accelerator loads kernels, starts libraries, selects algorithms and grows the memory pools of the
+allocator. The first call can take a thousand times as long as a later call.
 
 ## Example
     import time
@@ -32,10 +33,11 @@ Use instead:
         return y, time.perf_counter() - start
 
 ## Fix safety
-A hint only: how much warming up is enough depends on what is timed.
+The rule makes a suggestion without an edit. The number of warm-up calls depends on the measured work.
 
 ## Known limits
-Off by default. A function that its callers warm up in another file looks cold from here.
+- The rule is off by default.
+- The caller may warm up the function in another file. The rule does not see this and reports the time.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class ColdTiming(Rule[ColdTimer]):
     meta = RuleMeta(
         code="DEV403",
         name="cold-timing",
-        summary="timed region holds the first device work",
+        summary="measured time includes the first device work",
         since="0.1.0",
         level="certain / assume",
         severity=Severity.INFO,
@@ -61,6 +63,6 @@ class ColdTiming(Rule[ColdTimer]):
         return True
 
     def judge(self, event: ColdTimer, site: Site) -> Finding | None:
-        message = f"time by `{event.clock}` includes the first device work, which also starts the device up"
+        message = f"the time from `{event.clock}` includes the first device work and the start-up of the device"
         fix = Fix("Run the work a few times before the clock starts", Safety.HINT)
         return Finding(event.span, message, fix, event.because)

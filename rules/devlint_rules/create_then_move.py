@@ -1,12 +1,12 @@
-"""A tensor is made on the CPU and copied away in the same expression.
+"""A tensor is created on the CPU and copied to another device in the same expression.
 
 ## What it flags
-A factory call of `torch` without `device=` whose result goes straight into `.to(d)` or `.cuda()`, where
-`d` is known to be a device that may be other than the CPU.
+The rule reports a call of a torch factory without `device=` whose result goes straight into `.to(d)` or `.cuda()`.
+The device `d` is known to be a device and may be an accelerator.
 
 ## Why it matters
-The values are written to host memory, then copied over the bus while the Python thread waits. Made
-where they are used they cost neither.
+The factory writes the values to host memory. The copy then moves them over the bus, and the Python thread waits for
+the copy. A factory with `device=` writes the values directly on the device and needs no copy.
 
 ## Example
     import torch
@@ -22,16 +22,25 @@ Use instead:
         return torch.ones(n, n, device=x.device)
 
 ## Fix safety
-Safe for factories with fixed values: zeros, ones, full, empty, eye, integer ranges and literals. Unsafe for random
-ones, since one seed gives other numbers on another device, and for `linspace`, windows and ranges of
-floats, whose last bits differ. None across a comment, and none for `.cuda()`, which names no device.
+- The fix is safe for factories with fixed values: `zeros`, `ones`, `full`, `empty`, `eye`, integer ranges and
+  literals.
+- The fix is unsafe for random values. The same seed gives other numbers on another device.
+- The fix is unsafe for `linspace`, windows and ranges of floats. Their last bits differ between devices.
+- The rule makes a suggestion without an edit for `.cuda()`, because this call names no device.
+- The rule has no fix if a comment stands inside the expression.
 
 ## Known limits
-Silent in tests, where a copy costs nothing that matters; of `.cuda()` where DEV202 reports the same expression; when
-the target is not known to be a device, since
-`.to(x)` also takes a dtype or a tensor; when the tensor has a name first; next to `requires_grad` (the moved
-copy is no leaf, the rewritten tensor is one) and `out=`; when `.to` changes more than the device, except a
-dtype that `zeros`, `ones`, `eye` and `empty` can take over.
+These expressions are not reported:
+
+- An expression in test code. The cost of a copy does not matter there.
+- A `.cuda()` call that DEV202 already reports.
+- A move whose argument is not known to be a device. `.to(x)` also takes a dtype or a tensor.
+- A tensor that is assigned to a variable before the move.
+- A factory call with `out=`.
+- A factory call with `requires_grad`. The moved copy is not a leaf of the graph, but the rewritten tensor would be a
+  leaf.
+- A `.to` call that also changes other properties, such as the memory format. The exception is a dtype that `zeros`,
+  `ones`, `eye` or `empty` can take as an argument.
 """
 
 from __future__ import annotations
@@ -109,7 +118,7 @@ class CreateThenMove(Rule[Move]):
         made, target = event.receiver.node, event.target_node
         assert function is not None and isinstance(made, ast.Call) and isinstance(event.node, ast.Call)
         if target is None or event.method != "to":
-            return Fix("Give the factory a `device`", Safety.HINT)
+            return Fix("Pass `device=` to the factory", Safety.HINT)
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or site.has_comment(call):
             return None
         built = call.func.value
@@ -121,7 +130,7 @@ class CreateThenMove(Rule[Move]):
         built = with_keyword(built, "device", where)
         built = built.with_changes(lpar=[*call.lpar, *built.lpar], rpar=[*built.rpar, *call.rpar])
         safety = Safety.SAFE if _is_exact(function, made) else Safety.UNSAFE
-        return Fix(f"Make it with `device={site.code(where)}`", safety, (Edit(call, built),))
+        return Fix(f"Create the tensor with `device={site.code(where)}`", safety, (Edit(call, built),))
 
 
 def _factory(event: Move) -> str | None:

@@ -1,13 +1,16 @@
-"""A tensor made on one stream is used on another, and nothing orders the two.
+"""A tensor is created on one stream and used on another stream without a wait.
 
 ## What it flags
-A name that is bound inside `with torch.cuda.stream(s):` and read after it, or a tensor that was put on an
-accelerator before the block and is read in it, with no `wait_stream`, `wait_event`, `record_stream` or `synchronize`
-in between.
+The rule reports two cases:
+
+- A variable is assigned inside `with torch.cuda.stream(s):` and read after the block.
+- A tensor is put on an accelerator before the block and read inside the block.
+
+No `wait_stream`, `wait_event`, `record_stream` or `synchronize` stands between the two places.
 
 ## Why it matters
-Streams run side by side. The reader may see memory that the writer has not written yet, or that the
-allocator has given to somebody else: wrong numbers, without any error.
+Two streams run at the same time. The reading stream may see memory that the other stream has not written yet. The
+allocator may also have given the memory to another tensor. The numbers are then wrong, and no error is raised.
 
 ## Example
     import torch
@@ -28,11 +31,11 @@ Use instead:
         return y + 1
 
 ## Fix safety
-A hint only: which stream waits for which, and where, is a matter of design.
+The rule makes a suggestion without an edit. The author decides which stream waits for the other stream, and where.
 
 ## Known limits
-Off by default. Only the statements of one block are followed; a tensor that is returned or stored is
-left to its next user.
+- The rule is off by default.
+- Only the statements of one block are followed. A tensor that is returned or stored is not reported.
 """
 
 from __future__ import annotations
@@ -60,6 +63,6 @@ class CrossStreamUse(Rule[StreamUse]):
     def judge(self, event: StreamUse, site: Site) -> Finding | None:
         made = f"`{event.stream}`" if event.stream else "the current stream"
         used = f"`{event.other}`" if event.other else "the current stream"
-        message = f"`{event.path}` was made on {made} and is used on {used} without a wait"
-        fix = Fix("Let the stream that reads wait for the one that writes", Safety.HINT)
+        message = f"`{event.path}` was created on {made} and is used on {used} without a wait"
+        fix = Fix("Make the reading stream wait for the writing stream", Safety.HINT)
         return Finding(event.span, message, fix, event.because)

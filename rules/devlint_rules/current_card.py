@@ -1,17 +1,28 @@
-"""Something goes to the current card of the process, where the tensors at hand may be on another one.
+"""A tensor goes to the current GPU, although the tensor or device at hand may be another GPU.
 
 ## What it flags
-`.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)` without an index, or of the first card, in code that runs
-because another tensor `is_cuda`, or because a device that was given is of type "cuda": on a machine with several cards that
-tensor, or device, may be another one. And `torch.cuda.Stream()`, `current_stream()`, `default_stream()` and questions about
-memory (`max_memory_allocated()`) without a device in a function or class that was given one; `x.type(y.type())` of a new
-tensor, `.cuda()` of one in a function for CUDA that is given another, `0 if str(device) != "cpu" else -1`, and the type of
-a device where a device is wanted: `x.to(y.device.type)`. Quiet in files that make a card current (`set_device`, `with
-torch.cuda.device(...)`), but for `cuda:0` in a function that makes a card of its own choice current.
+A CUDA device without an index means the current GPU: `.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)`.
+The rule reports these expressions, and those with index 0, under a condition about another object:
+
+- The condition is that another tensor `is_cuda`.
+- The condition is that a given device has the type "cuda".
+
+On a machine with several GPUs, this tensor or device may be another GPU. The rule also reports these cases:
+
+- The function or class was given a device, but it calls `torch.cuda.Stream()`, `current_stream()` or
+  `default_stream()` without a device.
+- The same function or class asks for memory figures without a device, for example `max_memory_allocated()`.
+- `x.type(y.type())` moves a new tensor.
+- A function for CUDA gets one tensor and calls `.cuda()` on another tensor.
+- `0 if str(device) != "cpu" else -1` turns each GPU into GPU 0.
+- A device type is used as a device: `x.to(y.device.type)`.
+
+A file that sets the current GPU (`set_device`, `with torch.cuda.device(...)`) is not reported. One exception is
+`cuda:0` in a function that makes another GPU the current GPU.
 
 ## Why it matters
-An index-free `cuda` is the current card, which is card 0 unless the program says otherwise. The operation that follows
-raises for tensors of two cards; a stream of another card than the copy it should order orders nothing.
+The current GPU is GPU 0 unless the program sets another GPU. An operation on tensors of two GPUs raises
+`RuntimeError`. A stream of one GPU does not order a copy to another GPU.
 
 ## Example
     import torch
@@ -31,11 +42,12 @@ Use instead:
         return x.cumsum(0)
 
 ## Fix safety
-Unsafe: on a machine with several cards the tensor goes to another card than before. Only a hint where nothing but the
-move follows the test: DEV207 rewrites both.
+- The fix is unsafe. On a machine with several GPUs, the tensor goes to another GPU than before.
+- The rule makes a suggestion without an edit if only the move depends on the condition. DEV207 rewrites both in this
+  case.
 
 ## Known limits
-Flags that were computed from `is_cuda` elsewhere are not followed.
+A flag that is computed from `is_cuda` in another place is not followed.
 """
 
 from __future__ import annotations
@@ -89,7 +101,7 @@ class CurrentCard(Rule[Event]):
     meta = RuleMeta(
         code="DEV606",
         name="current-card",
-        summary="the current card is taken, where a tensor or device at hand may be another card",
+        summary="tensor goes to the current GPU, but the tensor or device at hand may be another GPU",
         since="0.1.0",
         level="assume",
         severity=Severity.INFO,
@@ -132,8 +144,8 @@ class CurrentCard(Rule[Event]):
             device = _given(event)
             if device is None or not isinstance(call, cst.Call) or not is_written_out(event, site):
                 return None
-            does = "is of" if event.qualname in _STREAMS else "asks"
-            message = f"`{spelled(event, site)}()` {does} the current card, `{device}` may be another one"
+            does = "belongs to" if event.qualname in _STREAMS else "asks"
+            message = f"`{spelled(event, site)}()` {does} the current GPU, but `{device}` may be another GPU"
             edit = Edit(call, with_keyword(call, "device", site.expression(device)))
             return Finding(event.span, message, Fix(f"Pass `device={device}`", Safety.UNSAFE, (edit,)), event.because)
         found = _decider(event)
@@ -141,9 +153,9 @@ class CurrentCard(Rule[Event]):
             return None
         tensor, device = found
         index = _index_of(event)
-        where = "the current card" if index is None else f"card {index}"
-        means = "be on another one" if tensor != device else "name another one"
-        message = f"goes to {where}, but `{tensor}`, which decides about it, may {means}"
+        where = "the current GPU" if index is None else f"GPU {index}"
+        means = "be on another GPU" if tensor != device else "be another GPU"
+        message = f"this goes to {where}, but `{tensor}` in the condition may {means}"
         followed = any(
             isinstance(other, Followed) and other.function == event.function and ast.unparse(other.leader) == tensor
             for other in site.facts.events
@@ -157,26 +169,26 @@ def _lost(event: CardLost, site: Site) -> Finding:
     """A card that gets lost where no condition asks for it."""
     other = event.other
     if event.problem == "zero":
-        message = f"every card becomes the first one, but `{other}` may name another"
+        message = f"each GPU becomes GPU 0, but `{other}` may be another GPU"
         return Finding(event.span, message, Fix(f"Use `{other}` itself, or its index", Safety.HINT), event.because)
     if event.problem == "kind":
         whole, device = site.node, site.at(event.subject)
         assert isinstance(whole, cst.BaseExpression) and isinstance(device, cst.BaseExpression)
-        message = f"`{other}.type` names no card, but `{other}` may be one of several"
+        message = f"`{other}.type` has no index, but `{other}` may be one of several GPUs"
         fix = Fix(f"Use `{other}`", Safety.UNSAFE, (Edit(whole, device),))
         if not event.direct:
-            fix = Fix(f"Return `{other}`", Safety.HINT, why="who reads it may want a text")
+            fix = Fix(f"Return `{other}`", Safety.HINT, why="the caller may need a string")
         return Finding(event.span, message, fix, event.because)
     if event.problem == "first":
-        message = f"this is always the first card, but `{other}` is made the current one"
-        return Finding(event.span, message, Fix("Name that card", Safety.HINT), event.because)
+        message = f"this is always GPU 0, but `{other}` is made the current GPU"
+        return Finding(event.span, message, Fix("Use the GPU that is made current", Safety.HINT), event.because)
     node = site.node
     subject = site.at(event.subject)
     target = other if event.problem == "type" else f"{other}.device"
     if event.problem == "type":
-        message = f"`{other}.type()` names no card, so this goes to the current one, but `{other}` may be on another"
+        message = f"`{other}.type()` has no index, so this goes to the current GPU, but `{other}` may be on another GPU"
     else:
-        message = f"goes to the current card, but `{other}` may be on another one"
+        message = f"this goes to the current GPU, but `{other}` may be on another GPU"
     if not event.direct or not isinstance(node, cst.Call) or not isinstance(subject, cst.BaseExpression):
         return Finding(event.span, message, Fix(f"Use `.to({target})`", Safety.HINT), event.because)
     moved = node.with_changes(
@@ -195,7 +207,7 @@ def _fix(event: Event, device: str, site: Site) -> Fix:
         return Fix(f"Use `.to({device})`", Safety.UNSAFE, (Edit(node, moved),))
     if isinstance(event, DeviceLiteral) and event.argument == "device" and event.call != "torch.device":
         return Fix(f"Use `{device}`", Safety.UNSAFE, (Edit(node, written),))
-    return Fix(f"Make it on `{device}`", Safety.HINT)
+    return Fix(f"Create the tensor on `{device}`", Safety.HINT)
 
 
 def _index_of(event: Event) -> int | None:

@@ -1,14 +1,17 @@
-"""Cards given to `DataParallel` do not fit the machine, the module or the targets.
+"""The GPUs that `DataParallel` gets do not match the machine, the module or the targets.
 
 ## What it flags
-`DataParallel` with `device_ids` written as numbers, or counted by `torch.cuda` outside a test of it; around a
-module that was moved to another card than the first of them, or without `device_ids` to another one than card 0;
-and a loss that gets the wrapped module's output with targets that were moved to another card. An info where the
-indices, or the card of the module, come from the function's caller.
+- `device_ids` lists fixed GPU numbers.
+- `device_ids` is computed from the number of GPUs in `torch.cuda`, without a test for CUDA.
+- The module was moved to another GPU than the first entry of `device_ids`.
+- The module was moved to another GPU than GPU 0, and `device_ids` is missing.
+- A loss compares the output of the wrapped module with targets that were moved to another GPU.
+
+The severity is info if the caller of the function passes the indices or the device of the module.
 
 ## Why it matters
-Numbers tie the program to a machine with that many cards. The module's parameters have to be on the first
-card, else the first call raises; the output is on the first card or on `output_device`.
+Fixed numbers tie the program to a machine with these GPUs. The parameters of the module must be on the first GPU, or
+the first call raises `RuntimeError`. The output is on the first GPU or on `output_device`.
 
 ## Example
     import torch
@@ -24,10 +27,12 @@ Use instead:
         return torch.nn.DataParallel(model)
 
 ## Fix safety
-Unsafe: without the argument all visible cards are used, and batches are split in other sizes.
+The fix is unsafe. Without `device_ids`, `DataParallel` uses all visible GPUs and splits each batch into other sizes.
 
 ## Known limits
-Silent for `[0]`, for ids from variables, and in files that set `CUDA_VISIBLE_DEVICES`.
+- `device_ids=[0]` is not reported.
+- `device_ids` from a variable is not reported.
+- A file that sets `CUDA_VISIBLE_DEVICES` is not checked.
 """
 
 from __future__ import annotations
@@ -44,7 +49,7 @@ class DataParallelDevices(Rule[Parallel]):
     meta = RuleMeta(
         code="DEV601",
         name="data-parallel-devices",
-        summary="cards of `DataParallel` do not fit machine, module or targets",
+        summary="`DataParallel` gets GPUs that do not match the machine, the module or the targets",
         since="0.1.0",
         level="certain / assume",
         severity=Severity.WARNING,
@@ -61,34 +66,36 @@ class DataParallelDevices(Rule[Parallel]):
         return replace(found, severity=Severity.INFO) if _is_up_to_callers(event, site.facts) else found
 
     def _judge(self, event: Parallel, site: Site) -> Finding:
-        ids = f"`{event.ids.text}`"
+        ids = f"`device_ids={event.ids.text}`"
         if event.problem == "literal":
-            message = f"`device_ids` {ids} ties the program to a machine with these cards"
+            message = f"{ids} ties the program to a machine with these GPUs"
             return Finding(event.span, message, self._fix(event, site), event.because)
         if event.problem == "every":
-            message = f"`device_ids` {ids} is empty on other accelerators, and what is taken without it on CUDA"
+            message = f"{ids} is empty without CUDA, and the default value with CUDA"
             return Finding(event.span, message, self._fix(event, site), event.because)
         if event.problem == "module-elsewhere":
-            message = f"module is on `{event.found}`, but its first device is `{event.expected}`"
+            message = (
+                f"the module is on `{event.found}`, but `DataParallel` needs it on its first GPU, `{event.expected}`"
+            )
             fix = Fix(f"Move the module to `{event.expected}`", Safety.HINT)
             if not event.numbers:
-                message += ": it takes all cards, in their order"
-                title = f"Name the cards, that of the module first: `device_ids=[{event.found.partition(':')[2]}, ...]`"
+                message += ": it uses all GPUs in their order"
+                title = f"List the GPUs, with the GPU of the module first: `device_ids=[{event.found.partition(':')[2]}, ...]`"
                 fix = Fix(title, Safety.HINT)
         else:
-            message = f"{name(event.ids)} is on `{event.found}`, but the output is on `{event.expected}`"
+            message = f"{name(event.ids)} is on `{event.found}`, but the output of the module is on `{event.expected}`"
             fix = Fix("Move the targets to the device of the output", Safety.HINT)
         return Finding(event.span, message, fix, event.because)
 
     def _fix(self, event: Parallel, site: Site) -> Fix:
         call = site.node
-        hint = Fix("Leave the choice of cards to the machine", Safety.HINT)
+        hint = Fix("Take the GPUs from a setting", Safety.HINT)
         if not isinstance(call, cst.Call) or event.numbers[:1] not in ((), (0,)) or event.flag is None:
             return hint
         keywords = {given.keyword.value: given for given in call.args if given.keyword is not None}
         if "output_device" in keywords or site.has_comment(keywords["device_ids"]):
             return hint
-        return Fix("Use all visible cards", Safety.UNSAFE, (Edit(keywords["device_ids"], None),))
+        return Fix("Use all visible GPUs", Safety.UNSAFE, (Edit(keywords["device_ids"], None),))
 
 
 def _is_up_to_callers(event: Parallel, facts: Facts) -> bool:

@@ -1,13 +1,14 @@
-"""`DistributedDataParallel` gets device ids that it refuses, or the same card in every process.
+"""`DistributedDataParallel` gets `device_ids` that it refuses, or the same GPU in each process.
 
 ## What it flags
-`device_ids` with several ids; `device_ids` for a module that is on the CPU; one id written as a number, in a file
-that does not choose the visible devices per process; and `device_ids=[device]` without a condition where the file itself
-says that `device` may be the CPU.
+- `device_ids` has several entries.
+- `device_ids` is given, but the module is on the CPU.
+- `device_ids` is one fixed number, and the file does not choose the visible devices for each process.
+- `device_ids=[device]` stands without a condition, and the file itself says that `device` may be the CPU.
 
 ## Why it matters
-Each process drives one card: several ids, or ids for a module on the CPU, raise a ValueError. With a fixed id
-every process of the machine works on the same card.
+Each process drives one GPU. torch raises `ValueError` for several entries, and for a module on the CPU. With a fixed
+number, all processes of the machine work on the same GPU.
 
 ## Example
     from torch.nn.parallel import DistributedDataParallel
@@ -23,11 +24,14 @@ Use instead:
         return DistributedDataParallel(model, device_ids=[local_rank])
 
 ## Fix safety
-A hint, since the local rank comes from the launcher. `[device]` becomes `[device] if device.type != "cpu" else None`, which
-is unsafe: it is for the machines where the call raised.
+- The rule makes a suggestion without an edit if the local rank is needed. The launcher of the processes provides the
+  local rank.
+- The fix is unsafe if it replaces `[device]` by `[device] if device.type != "cpu" else None`. It changes the program
+  on machines where the call raised.
 
 ## Known limits
-Silent for ids from variables, and for modules whose device is not known.
+- `device_ids` from a variable is not reported.
+- A module on an unknown device is not reported.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ class DdpDeviceIds(Rule[Parallel]):
     meta = RuleMeta(
         code="DEV602",
         name="ddp-device-ids",
-        summary="device ids that `DistributedDataParallel` refuses, or one card for all processes",
+        summary="device ids that `DistributedDataParallel` refuses, or the same GPU in all processes",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -54,15 +58,17 @@ class DdpDeviceIds(Rule[Parallel]):
 
     def judge(self, event: Parallel, site: Site) -> Finding | None:
         if event.problem == "several":
-            message, title = "each process drives one card, but `device_ids` names several", "Give the local rank alone"
+            message = "`device_ids` names several GPUs, but each process drives one GPU: torch raises ValueError"
+            title = "Pass only the local rank"
         elif event.problem == "may-be-cpu":
-            message = f"`device_ids` is given, but `{event.found}` may be the CPU, for which it raises"
+            message = f"`device_ids` is given, but `{event.found}` may be the CPU: torch then raises ValueError"
             ids = site.at(event.ids.span)
             text = f"{site.code(ids)} if {is_accelerator(event.found, site.facts)} else None"
-            fix = Fix("Give it for an accelerator alone", Safety.UNSAFE, (Edit(ids, site.expression(text)),))
+            fix = Fix("Pass `device_ids` only for an accelerator", Safety.UNSAFE, (Edit(ids, site.expression(text)),))
             return Finding(event.span, message, fix, event.because)
         elif event.problem == "cpu-module":
-            message, title = "`device_ids` is given, but the module is on the CPU", "Move the module first, or drop it"
+            message = "`device_ids` is given, but the module is on the CPU: torch raises ValueError"
+            title = "Move the module first, or remove `device_ids`"
         else:
-            message, title = f"every process of a machine gets `{event.found}`", "Give the local rank"
+            message, title = f"each process of a machine gets the same GPU, `{event.found}`", "Pass the local rank"
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)

@@ -1,13 +1,14 @@
-"""A name about devices that torch itself has deprecated.
+"""The code uses a device function or attribute that torch has deprecated.
 
 ## What it flags
-Names about devices that warn, or that torch documents as deprecated: `torch.cuda.memory_cached`,
-`torch.cuda.reset_max_memory_allocated`, `torch.accelerator.current_device_idx`, `torch.has_cuda`,
-`DataLoader(pin_memory_device=...)` and others. Mixed precision is DEV209's, `set_default_tensor_type`
-DEV204's.
+The rule reports device names that warn at run time or that the documentation of torch calls deprecated. Examples are
+`torch.cuda.memory_cached`, `torch.cuda.reset_max_memory_allocated`, `torch.accelerator.current_device_idx`,
+`torch.has_cuda` and `DataLoader(pin_memory_device=...)`.
+
+Two groups have their own rules. DEV209 reports names of mixed precision. DEV204 reports `set_default_tensor_type`.
 
 ## Why it matters
-The name warns at every use, and a later torch may remove it.
+Most of these names warn at every use. A later version of torch may remove them.
 
 ## Example
     import torch
@@ -23,12 +24,14 @@ Use instead:
         return torch.cuda.memory_reserved() if torch.cuda.is_available() else 0
 
 ## Fix safety
-Safe where the new name does the same. Unsafe for `pin_memory_device`, which torch ignores from 2.9 on. A hint
-where there is no equal name, or where the lowest torch of the project lacks it.
+- The fix is safe if the new name does the same.
+- The fix is unsafe for `pin_memory_device`. torch ignores this argument from version 2.9 on.
+- The rule makes a suggestion without an edit if no equal name exists, or if the lowest supported torch does not have
+  the new name.
 
 ## Known limits
-Deprecated names that have nothing to do with devices are left to other tools. Silent where the code asks for the
-version, or whether torch lacks a name.
+- Deprecated names that have nothing to do with devices are not reported.
+- A name is not reported under a test of the torch version, or under `if not hasattr(...)`.
 """
 
 from __future__ import annotations
@@ -59,7 +62,7 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
     meta = RuleMeta(
         code="DEV306",
         name="deprecated-device-api",
-        summary="name about devices that torch has deprecated",
+        summary="deprecated device function or attribute of torch",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -91,7 +94,9 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
         given = event.arguments.get("pin_memory_device")
         if event.qualname == "torch.utils.data.DataLoader" and given is not None:
             return Finding(
-                given.span, "`pin_memory_device` is deprecated: the accelerator is taken", _drop(event, site)
+                given.span,
+                "`pin_memory_device` is deprecated: torch pins for the current accelerator",
+                _drop(event, site),
             )
         since = event.deprecated
         since_text = f" since torch {version(since)}" if since is not None and since > _OLDEST else ""
@@ -106,7 +111,7 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
             new = cst.Call(site.expression(site.spell(flag)))
             return Fix(f"Use `{site.code(new)}`", Safety.SAFE, (Edit(node, new),), needs_torch(site.facts))
         if event.replacement is None:
-            return Fix("Use what torch names in its warning", Safety.HINT)
+            return Fix("Use the replacement that the warning of torch names", Safety.HINT)
         name = site.spell(event.replacement)
         if event.remedy != "D" or not has_replacement(event, site.facts.torch_version):
             return Fix(f"Use `{name}`", Safety.HINT)
@@ -116,7 +121,7 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
 
 def _drop(event: ApiCall, site: Site) -> Fix:
     call = site.node
-    title = "Drop `pin_memory_device`"
+    title = "Remove `pin_memory_device`"
     if isinstance(call, cst.Call):
         for arg in call.args:
             if arg.keyword is not None and arg.keyword.value == "pin_memory_device":

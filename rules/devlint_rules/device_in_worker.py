@@ -1,14 +1,14 @@
-"""Device tensors are made in a worker process.
+"""A worker process uses the accelerator.
 
 ## What it flags
-A move to an accelerator, or a tensor made there, in `__getitem__` of a data set or in a function given as `collate_fn`,
-unless every loader of the file works in its own process. And `Process(target=f)`, or a pool of processes that is given `f`,
-by the default start method or by `get_context("fork")`, where `f` uses CUDA; also a method, or the `run` of a class of
-processes.
+- `__getitem__` of a dataset, or a function given as `collate_fn`, moves or creates a tensor on an accelerator. The
+  rule does not report this if all data loaders of the file work without worker processes.
+- `Process(target=f)` or a process pool runs a function `f` that uses CUDA. The start method is the default or
+  `get_context("fork")`. A method and the `run` method of a process class count as functions.
 
 ## Why it matters
-CUDA does not survive a fork: a worker that uses it raises as soon as the parent has used it. Where it works,
-each worker takes its own share of the card's memory for a context.
+CUDA does not survive a fork. If the parent process has used CUDA, the worker raises `RuntimeError` at its first use.
+If the worker can use CUDA, each worker needs device memory for its own context.
 
 ## Example
     import torch
@@ -42,11 +42,12 @@ Use instead:
             return torch.tensor(self.rows[i])
 
 ## Fix safety
-A hint only: the move belongs into the loop over the loader.
+The rule makes a suggestion without an edit. The move belongs in the loop over the data loader.
 
 ## Known limits
-Silent in files that choose `spawn` or `forkserver`, for devices that are arguments, and for data sets whose loader
-is built here without workers.
+- A file that selects `spawn` or `forkserver` is not checked.
+- A device that is an argument is not reported.
+- A dataset is not reported if the file builds its loader without workers.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class DeviceInWorker(Rule[WorkerDevice]):
     meta = RuleMeta(
         code="DEV605",
         name="device-in-worker",
-        summary="device tensors are made in a worker process",
+        summary="worker process uses the accelerator",
         since="0.1.0",
         level="assume",
         severity=Severity.WARNING,
@@ -72,13 +73,13 @@ class DeviceInWorker(Rule[WorkerDevice]):
 
     def judge(self, event: WorkerDevice, site: Site) -> Finding | None:
         if event.place == "context":
-            message = f"`{event.text}` uses CUDA in a process that is forked"
-            fix = Fix('Use "spawn"', Safety.HINT)
+            message = f"`{event.text}` uses CUDA in a forked process: torch raises if the parent process has used CUDA"
+            fix = Fix('Use the start method "spawn"', Safety.HINT)
         elif event.place == "fork":
-            message = f"`{event.text}` uses CUDA in a process that is started by the default method, a fork on Linux"
+            message = f"`{event.text}` uses CUDA in a process with the default start method, which is a fork on Linux"
             fix = Fix('Call `set_start_method("spawn")` first', Safety.HINT)
         else:
             where = "`__getitem__`" if event.place == "__getitem__" else f"`{event.text}`"
-            message = f"{where} runs in a loader's worker, which must not touch the accelerator"
+            message = f"{where} uses the accelerator, but it runs in a worker process of the data loader"
             fix = Fix("Return CPU tensors, and move the batch in the loop", Safety.HINT)
         return Finding(event.span, message, fix, event.because)

@@ -1,12 +1,12 @@
-"""The allocator's cache is emptied in every pass of a loop.
+"""The cache of the allocator is emptied in each iteration of a loop.
 
 ## What it flags
-`empty_cache()` of `torch.cuda`, `torch.xpu`, `torch.mps` or `torch.accelerator` in the body of an innermost loop, not
-under a condition and not in an `except`.
+The rule reports `empty_cache()` of `torch.cuda`, `torch.xpu`, `torch.mps` or `torch.accelerator` in the body of an
+innermost loop. A call under a condition or in an `except` block is not reported.
 
 ## Why it matters
-The call gives cached memory back to the driver, and the next pass has to ask for it again, which is
-slow and may wait for the device. It makes no memory available that torch could not use itself.
+The call returns cached memory to the driver. The next iteration must request the memory again, which is slow and may
+wait for the device. torch can use its cached memory without this call.
 
 ## Example
     import torch
@@ -24,10 +24,12 @@ Use instead:
             step(batch)
 
 ## Fix safety
-A hint only: next to other programs on the same card the call can be on purpose.
+The rule makes a suggestion without an edit. Another program on the same accelerator may need the memory, so the call
+may be intended.
 
 ## Known limits
-Off by default. An outer loop, over epochs for instance, is left alone.
+- The rule is off by default.
+- A call in an outer loop, such as a loop over epochs, is not reported.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class EmptyCacheInLoop(Rule[LoopEmpty]):
     meta = RuleMeta(
         code="DEV506",
         name="empty-cache-in-loop",
-        summary="cache emptied in every pass of a loop",
+        summary="cache emptied in each iteration of a loop",
         since="0.1.0",
         level="certain",
         severity=Severity.INFO,
@@ -53,5 +55,5 @@ class EmptyCacheInLoop(Rule[LoopEmpty]):
         return True
 
     def judge(self, event: LoopEmpty, site: Site) -> Finding | None:
-        message = f"`{event.qualname}` gives memory back that the next pass has to ask for again"
-        return Finding(event.span, message, Fix("Drop the call, or make it rare", Safety.HINT), event.because)
+        message = f"`{event.qualname}` returns memory that the next iteration must request again"
+        return Finding(event.span, message, Fix("Remove the call, or call it less often", Safety.HINT), event.because)

@@ -1,12 +1,12 @@
-"""Losses are collected with their graphs.
+"""A training loop collects losses together with their computation graphs.
 
 ## What it flags
-In a training loop, `total += loss`, `total = total + loss` or `losses.append(loss)` for the very loss whose
-`.backward()` the loop calls, where the total or the list outlives the step.
+The rule reports `total += loss`, `total = total + loss` and `losses.append(loss)` in a training loop. The loop calls
+`.backward()` on the same loss, and the total or the list outlives the step.
 
 ## Why it matters
-The sum, or the list, keeps every step's graph alive, and what the graph refers to on the device. Memory
-grows with each step until it runs out.
+The total or the list keeps the graph of each step alive, with the device memory that the graph refers to. Memory use
+grows with each step until the device is out of memory.
 
 ## Example
     import torch.nn.functional as F
@@ -36,11 +36,15 @@ Use instead:
         return losses
 
 ## Fix safety
-Unsafe: code that differentiates the total later would no longer get a gradient.
+The fix is unsafe. Code that differentiates the total later would no longer get a gradient.
 
 ## Known limits
-Silent for a loss that is rebound to a number or a detached copy anywhere in the loop, with `retain_graph` or
-`create_graph`, for meters and other objects, and in loops that call no `.backward()`.
+These losses are not reported:
+
+- a loss that the loop replaces by a number or a detached copy;
+- a loss whose backward pass uses `retain_graph` or `create_graph`;
+- a loss that is added to a meter or another object;
+- a loss in a loop without `.backward()`.
 """
 
 from __future__ import annotations
@@ -71,5 +75,5 @@ class GraphRetained(Rule[Retained]):
         if not isinstance(node, cst.Name):
             return None
         detached = cst.Call(cst.Attribute(cst.Name(node.value), cst.Name("detach")), lpar=node.lpar, rpar=node.rpar)
-        fix = Fix("Detach it", Safety.UNSAFE, (Edit(node, detached),))
+        fix = Fix(f"Detach `{node.value}`", Safety.UNSAFE, (Edit(node, detached),))
         return Finding(event.span, message, fix, event.because)

@@ -1,12 +1,15 @@
-"""Values leave the accelerator, pass through arrays that torch could have computed, and come back.
+"""Values are copied to the host, computed there, and copied back to the accelerator.
 
 ## What it flags
-`.cpu()` with `.numpy()` or `.tolist()`, then nothing but array arithmetic and functions of numpy that torch has as
-well, then `torch.from_numpy`, `torch.tensor` or `torch.as_tensor` and a move to an accelerator, within one function.
+The rule reports the following steps within one function:
+
+- `.cpu()` with `.numpy()` or `.tolist()` copies the values to the host.
+- The host uses only array arithmetic and functions of numpy that torch also has.
+- `torch.from_numpy`, `torch.tensor` or `torch.as_tensor` creates a tensor, which is then moved to an accelerator.
 
 ## Why it matters
-The host waits for the device, the values cross the bus twice, and the device idles meanwhile. The
-gradient is lost as well.
+The host waits for the device, and the values cross the bus twice. The device idles meanwhile. The new tensor also has
+no gradient.
 
 ## Example
     import torch
@@ -23,10 +26,11 @@ Use instead:
         return scores.detach().argsort()
 
 ## Fix safety
-A hint only: torch's functions have other names, defaults and precisions than numpy's.
+The rule makes a suggestion without an edit. The functions of torch have other names, defaults and precisions than the
+functions of numpy.
 
 ## Known limits
-Silent as soon as any other function has the values, for what it does may need the host.
+Values are not reported once any other function uses them. The function may need the values on the host.
 """
 
 from __future__ import annotations
@@ -53,4 +57,4 @@ class HostRoundTrip(Rule[RoundTrip]):
     def judge(self, event: RoundTrip, site: Site) -> Finding | None:
         line = site.line(event.left)
         message = f"values that were copied to the host on {line} come back to the device here"
-        return Finding(event.span, message, Fix("Compute it on the device", Safety.HINT), event.because)
+        return Finding(event.span, message, Fix("Compute the values on the device", Safety.HINT), event.because)

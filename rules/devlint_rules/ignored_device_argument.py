@@ -1,15 +1,19 @@
-"""A function takes a device and puts things on another one.
+"""A function takes a device argument but uses another device.
 
 ## What it flags
-`.cuda()`, `"cuda"`, or a choice of the device in a function whose argument `device` (`torch_device`,
-`run_device`) nothing reads, or that gives it another value first. So is a call of a function of the file, or of a method
-of the same object, that takes a device and gets none there: `def cuda(self, device=None): return self.to()`; and a call of
-the function in itself, for the parts of what it is given: `return [place(part) for part in batch]` in
-`def place(batch, device="cpu")`.
+The rule looks at functions with a parameter `device`, `torch_device` or `run_device`. It reports three cases:
+
+- The body never reads the parameter, or assigns to it before the first read. The body chooses a device itself:
+  `.cuda()`, `"cuda"` or a choice between CUDA and the CPU.
+- The body calls another function of the file, or another method of the same object, that also takes a device. The
+  call does not pass the device. An example is `def cuda(self, device=None): return self.to()`.
+- A recursive function processes the parts of its argument, but its recursive calls do not pass the device. An example
+  is `return [place(part) for part in batch]` in `def place(batch, device="cpu")`.
 
 ## Why it matters
-Who calls the function with `device="cpu"`, or with another card, gets what is on the one that the function names. It
-meets the caller's tensors there, or fails where that accelerator is missing.
+A caller passes `device="cpu"` or another accelerator and still gets tensors on the device that the function chose. An
+operation of these tensors with the caller's tensors raises `RuntimeError`. On a machine without the chosen
+accelerator, the function itself raises.
 
 ## Example
     import torch
@@ -30,11 +34,13 @@ Use instead:
         return torch.randn(size, device=device)
 
 ## Fix safety
-A hint: which of the two is meant, and what the argument's default stands for, is for a person to say.
+The rule makes a suggestion without an edit. Only the author knows whether the argument or the chosen device is right,
+and what the default value of the parameter means.
 
 ## Known limits
-Only arguments of these names. Silent in tests, for overloads and abstract methods, and where the function reads all
-its variables (`locals()`).
+- Parameters with other names are not checked.
+- Tests, overloads and abstract methods are not checked.
+- A function is not checked if it reads all its variables at once (`locals()`).
 """
 
 from __future__ import annotations
@@ -47,7 +53,7 @@ class IgnoredDeviceArgument(Rule[IgnoredDevice]):
     meta = RuleMeta(
         code="DEV307",
         name="ignored-device-argument",
-        summary="function takes a device and uses another one",
+        summary="function takes a device argument but uses another device",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -62,7 +68,11 @@ class IgnoredDeviceArgument(Rule[IgnoredDevice]):
     def judge(self, event: IgnoredDevice, site: Site) -> Finding | None:
         chosen = shared.short(site.facts.source(event.span))
         if event.within:
-            message = f"`{chosen}` does not hand `{event.parameter}` on: what is inside goes to the default of `{event.taker}`"
-            return Finding(event.span, message, Fix(f"Hand `{event.parameter}` on", Safety.HINT), event.because)
-        message = f"`{chosen}` chooses the device; nothing reads the argument `{event.parameter}` of `{event.taker}`"
+            message = f"`{chosen}` does not pass `{event.parameter}`, so the parts go to the default device of `{event.taker}`"
+            return Finding(
+                event.span, message, Fix(f"Pass `{event.parameter}` in the call", Safety.HINT), event.because
+            )
+        message = (
+            f"`{chosen}` chooses the device, but nothing reads the argument `{event.parameter}` of `{event.taker}`"
+        )
         return Finding(event.span, message, Fix(f"Use `{event.parameter}`", Safety.HINT), event.because)

@@ -1,12 +1,16 @@
-"""The index of a tensor's card is used as a device; it is -1 on the CPU.
+"""The index of a tensor's device is used as a device; the index is -1 on the CPU.
 
 ## What it flags
-`x.get_device()` or `torch.get_device(x)` as a `device=` argument, as the argument of `.to`, or of
-`torch.device`, directly or through a variable.
+The rule reports `x.get_device()` or `torch.get_device(x)` in one of these positions, directly or through a variable:
+
+- the keyword argument `device=` of any call;
+- the first argument of `.to`;
+- the first argument of `torch.device`.
 
 ## Why it matters
-`get_device` gives the number of the card, and -1 for a tensor on the CPU, which is no device: the line
-raises there. It also forgets the type of the device, so it only means the right card where one type exists.
+`get_device` returns the index of the accelerator. For a tensor on the CPU it returns -1, which is not a device, so
+the line raises. The index also loses the device type. It means the right device only on a machine with one type of
+accelerator.
 
 ## Example
     import torch
@@ -22,12 +26,13 @@ Use instead:
         return torch.ones(x.shape, device=x.device)
 
 ## Fix safety
-Safe: wherever the index worked, `x.device` is the same device. Unsafe where the index is kept in a variable,
-which may have other uses that need a number.
+- The fix is safe for an index that is used directly. `x.device` is the same device wherever the index works.
+- The fix is unsafe for an index that is kept in a variable. Other uses of the variable may need a number.
 
 ## Known limits
-Silent under a guard for CUDA, where the index is one; for indices that pass through a container or another
-function; for the functions of `torch.cuda` that take an index.
+- An index under a test for CUDA is not reported. The index is valid there.
+- An index that passes through a container or another function is not reported.
+- An argument of a `torch.cuda` function that takes an index is not reported.
 """
 
 from __future__ import annotations
@@ -73,7 +78,7 @@ class IndexAsDevice(Rule[Call]):
         known = event.scope.get(site.code(tensor)) if isinstance(tensor, cst.Name | cst.Attribute) else None
         if known is not None and known.kind not in _TENSORS:
             return None
-        message = f"`{site.code(call)}` is a number, -1 on the CPU, and is used as a device"
+        message = f"`{site.code(call)}` is used as a device, but it is -1 for a tensor on the CPU"
         if tensor is None:
             return Finding(used.span, message, Fix("Use the tensor's `.device`", Safety.HINT), event.because)
         device = cst.Attribute(value=tensor, attr=cst.Name("device"), lpar=call.lpar, rpar=call.rpar)

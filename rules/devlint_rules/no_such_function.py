@@ -1,13 +1,18 @@
-"""A module of torch has no such name, in any version.
+"""The code uses a name of torch that does not exist in any version of torch.
 
 ## What it flags
-Imports, calls and readings of names that a module of torch has in no known version, with the names that look like it.
-What is imported by itself (`from torch.cuda import synchronise`) is reported there, and not where it is used.
-Quiet in a `try` that catches errors, under `hasattr`, and for modules that make up their names.
+The rule reports an import, a call or a read of a name that its torch module does not have in any known version. The
+message lists existing names with a similar spelling.
+
+- A name that is imported directly is reported at the import, for example `from torch.cuda import synchronise`. Its
+  uses are not reported.
+- A name is not reported inside a `try` that catches the error, or under a `hasattr` test.
+- A name is not reported if its module creates attributes at run time.
 
 ## Why it matters
-The line raises `AttributeError`, or `ImportError`, as soon as it runs, except in an annotation that stays text. Often
-the name is one of another module or another library, or was removed long ago.
+The line raises `AttributeError` or `ImportError` as soon as it runs. Python does not evaluate an annotation under
+`from __future__ import annotations`, so such an annotation does not raise. Often the name belongs to another module
+or another library, or torch removed the name long ago.
 
 ## Example
     import torch
@@ -25,11 +30,12 @@ Use instead:
             torch.cuda.synchronize()
 
 ## Fix safety
-No fix, as the nearest name may not be what was meant.
+The rule makes a suggestion without an edit. The name with the nearest spelling may not be the intended name.
 
 ## Known limits
-Names that the program itself adds to torch are reported where it does so in another file. Private names are
-not, nor anything in a project whose requirements admit no torch from 2.2 on.
+- The program may add a name to torch in another file. The rule does not see the addition and reports the name.
+- Private names are not reported.
+- A project is not checked if its requirements allow only versions before torch 2.2.
 """
 
 from __future__ import annotations
@@ -82,12 +88,12 @@ class NoSuchFunction(Rule[ApiName]):
             if (not event.is_call and is_called(event, site)) or not is_written_out(event, site):
                 return None
         module, _, name = event.qualname.rpartition(".")
-        message = f"`{module}` has no `{name}`"
+        message = f"`{module}` has no `{name}` in any version"
         if event.nearest:
-            message += "; there is " + ", ".join(f"`{near}`" for near in event.nearest[:2])
+            message += "; similar names: " + ", ".join(f"`{near}`" for near in event.nearest[:2])
         if isinstance(event, ApiCall) and _is_text(site):
-            message += " (in an annotation that is not evaluated when the module is imported)"
-        title = f"Use `{event.nearest[0]}`" if event.nearest else "Remove it"
+            message += " (the annotation is not evaluated at import)"
+        title = f"Use `{event.nearest[0]}`" if event.nearest else f"Remove `{name}`"
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)
 
 

@@ -1,16 +1,22 @@
-"""A device method is called on an object that has none.
+"""A device method is called on an object that does not have this method.
 
 ## What it flags
-`.to`, `.cuda`, `.cpu` and the like on optimizers, schedulers, data loaders, datasets, gradient scalers,
-generators, distributions, lists, tuples, dicts and arrays, on tokenizers and processors of transformers, noise
-schedulers, transforms of torchvision that are no modules, data frames, pictures, estimators and numbers, and
-`module.device`, which `nn.Module` does not have. Only where the object is proved to be one of these, and its class in the file
-defines no such name. Also attributes of such a method that is not called (`x.cpu.numpy()`), and `x.device()` and
-`x.is_cuda()`, which call the device of a tensor, or of a module that has one, and a truth value.
+- The code calls `.to`, `.cuda`, `.cpu` or a similar method on an object of torch or Python without this method.
+  Examples are optimizers, schedulers, data loaders, datasets, gradient scalers, generators, distributions, lists,
+  tuples, dicts and numbers.
+- The code makes the same call on an object of another library. Examples are arrays, data frames, images, estimators,
+  noise schedulers, tokenizers and processors of transformers, and torchvision transforms that are not modules.
+- The code reads `module.device`, but the class `nn.Module` has no attribute `device`.
+- A method lacks its parentheses: `x.cpu.numpy()` instead of `x.cpu().numpy()`.
+- The code calls an attribute: `x.device()` or `x.is_cuda()`. The attribute `device` is a `torch.device`, and
+  `is_cuda` is a bool.
+
+The rule reports an object only if its type is proved. It does not report an object whose class in the file defines
+the name.
 
 ## Why it matters
-The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call:
-an optimizer's state follows its parameters, a loader's batches are moved in the loop.
+The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call. The state of an
+optimizer follows its parameters. The batches of a data loader are moved in the loop.
 
 ## Example
     import torch
@@ -26,14 +32,16 @@ Use instead:
     optimizer = torch.optim.Adam(model.parameters())
 
 ## Fix safety
-Safe where nothing must move: the call is dropped, which raised on every machine; and where a method was
-not called. Only a hint
-where something must be moved in another way (the items of a list, the parameters of a distribution).
+- The fix is safe if nothing needs to move. It removes the call, which raises on every machine.
+- The fix is safe for `x.cpu.numpy()`. It adds the parentheses.
+- The fix is safe for `x.device()`. It removes the parentheses.
+- Otherwise the rule makes a suggestion without an edit. For example, the items of a list must be moved one by one.
 
 ## Known limits
-Silent for values whose type is not known, which includes most parameters without annotation, for
-parameters annotated as `nn.Module` or `Dataset`, which are of some subclass, and for classes with a base
-class from another package.
+- A value of unknown type is not reported. Most parameters without an annotation are such values.
+- A parameter with the annotation `nn.Module` or `Dataset` is not reported. The argument belongs to a subclass, and
+  the subclass may define the method.
+- An object is not reported if its class has a base class from another package.
 """
 
 from __future__ import annotations
@@ -54,40 +62,40 @@ _ASKS = ("hasattr", "getattr", "isinstance")  # a condition that looks at the ob
 
 # What the object is called in a message, and what to do instead. The first group needs no move at all.
 _NOTHING_MOVES = {
-    "optimizer": ("an optimizer", "build it after `model.to(...)`; its state follows the parameters"),
-    "scheduler": ("a learning rate scheduler", "it holds no tensors that must move"),
+    "optimizer": ("an optimizer", "move the model first; the optimizer state follows its parameters"),
+    "scheduler": ("a learning rate scheduler", "the scheduler holds no tensors that must move"),
     "loader": ("a data loader", "move each batch in the loop"),
     "dataset": ("a dataset", "move each batch in the loop"),
-    "sampler": ("a sampler", "it draws indices on the CPU"),
-    "scaler": ("a gradient scaler", "its scale is created on the device of the first loss"),
-    "autocast": ("an autocast context", "it takes the device type as its first argument"),
+    "sampler": ("a sampler", "the sampler draws its indices on the CPU"),
+    "scaler": ("a gradient scaler", "the scale is created on the device of the first loss"),
+    "autocast": ("an autocast context", "pass the device type as the first argument of autocast"),
 }
 _OTHERS = {
-    "list": ("a list", "move its items: `[x.to(device) for x in ...]`"),
-    "tuple": ("a tuple", "move its items: `tuple(x.to(device) for x in ...)`"),
-    "dict": ("a dict", "move its values: `{k: v.to(device) for k, v in ....items()}`"),
-    "distribution": ("a distribution", "build it from parameters that are on the device"),
-    "generator": ("a generator", "create it on the device: `torch.Generator(device=...)`"),
-    "device": ("a `torch.device`", "it is itself what `.to` takes"),
-    "dtype": ("a `torch.dtype`", "it has no device"),
-    "ndarray": ("an array", "make a tensor of it first: `torch.as_tensor(x, device=...)`"),
-    "number": ("a number", "it has no device"),
-    "string": ("a string", "it has no device"),
-    "module": ("an `nn.Module`", "ask a parameter: `next(module.parameters()).device`"),
+    "list": ("a list", "move the items: `[x.to(device) for x in ...]`"),
+    "tuple": ("a tuple", "move the items: `tuple(x.to(device) for x in ...)`"),
+    "dict": ("a dict", "move the values: `{k: v.to(device) for k, v in ....items()}`"),
+    "distribution": ("a distribution", "create the distribution from parameters that are on the device"),
+    "generator": ("a generator", "create the generator on the device: `torch.Generator(device=...)`"),
+    "device": ("a `torch.device`", "pass the device itself to `.to`"),
+    "dtype": ("a `torch.dtype`", "remove the call: a dtype has no device"),
+    "ndarray": ("an array", "create a tensor first: `torch.as_tensor(x, device=...)`"),
+    "number": ("a number", "remove the call: a number has no device"),
+    "string": ("a string", "remove the call: a string has no device"),
+    "module": ("an `nn.Module`", "read the device of a parameter: `next(module.parameters()).device`"),
 }
 # The same by the family that the call names, for objects of other libraries; whether the call can be dropped without more.
 _OF_LIBRARIES = {
-    "Tokenizer": ("a tokenizer", 'move what it returns: `tokenizer(text, return_tensors="pt").to(device)`', True),
-    "Processor": ("a processor", 'move what it returns: `processor(..., return_tensors="pt").to(device)`', True),
-    "LRScheduler": ("a learning rate scheduler", "it holds no tensors that must move", True),
-    "NoiseScheduler": ("a noise scheduler", "`set_timesteps(n, device=...)` says where its steps are", True),
+    "Tokenizer": ("a tokenizer", 'move the result: `tokenizer(text, return_tensors="pt").to(device)`', True),
+    "Processor": ("a processor", 'move the result: `processor(..., return_tensors="pt").to(device)`', True),
+    "LRScheduler": ("a learning rate scheduler", "the scheduler holds no tensors that must move", True),
+    "NoiseScheduler": ("a noise scheduler", "`set_timesteps(n, device=...)` sets the device of the steps", True),
     "Dataset": ("a dataset", "move each batch in the loop", True),
-    "Transform": ("a transform and no module", "move what it returns", True),
-    "Trainer": ("a trainer", "it places the model and the batches itself", True),
-    "Estimator": ("an estimator of the host", "it computes on the CPU", True),
-    "DataFrame": ("a data frame", "make a tensor of it first: `torch.as_tensor(x.to_numpy(), device=...)`", False),
-    "Image": ("a picture", "make a tensor of it first", False),
-    "number": ("a number", "it has no device", True),
+    "Transform": ("a transform but not a module", "move the result", True),
+    "Trainer": ("a trainer", "the trainer moves the model and the batches itself", True),
+    "Estimator": ("an estimator", "the estimator computes on the CPU", True),
+    "DataFrame": ("a data frame", "create a tensor first: `torch.as_tensor(x.to_numpy(), device=...)`", False),
+    "Image": ("an image", "create a tensor first", False),
+    "number": ("a number", "a number has no device", True),
 }
 
 
@@ -95,7 +103,7 @@ class NoSuchMethod(Rule[Call]):
     meta = RuleMeta(
         code="DEV301",
         name="no-such-method",
-        summary="device method on an object that has none",
+        summary="device method on an object that does not have it",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -132,7 +140,7 @@ class NoSuchMethod(Rule[Call]):
             name, instead = (_NOTHING_MOVES | _OTHERS)[kind]
             droppable = kind in _NOTHING_MOVES
         what = "method" if event.is_call else "attribute"
-        message = f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: {instead}"
+        message = f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: this raises AttributeError"
         because = event.because or event.receiver.value.because
         return Finding(event.span, message, self._fix(event, site, droppable, member, instead), because)
 
@@ -140,8 +148,8 @@ class NoSuchMethod(Rule[Call]):
         """`x.cpu.numpy()`: what is read is an attribute of what the method returns."""
         assert event.receiver is not None
         method = shared.name(event.receiver)
-        message = f"{method} is a method, which has no attribute `{member}`: call it"
-        title = f"Call {method}"
+        message = f"{method} is a method without its parentheses, so it has no attribute `{member}`"
+        title = f"Add the parentheses to {method}"
         node = site.at(event.receiver.span)
         if not isinstance(node, cst.Attribute) or node.attr.value not in ("cpu", "detach"):
             # `x.cuda()` runs with CUDA alone: where to is another question
@@ -156,12 +164,12 @@ class NoSuchMethod(Rule[Call]):
         call = site.node
         if not isinstance(call, cst.Call):
             return None
-        what = "a `torch.device`" if member == "device" else "True or False"
-        message = f"`{event.receiver.text}.{member}` is {what}, which is no function"
+        what = "a `torch.device`" if member == "device" else "a bool"
+        message = f"`{event.receiver.text}.{member}` is {what}, not a method: the call raises TypeError"
         new = call.func.with_changes(lpar=[*call.lpar, *call.func.lpar], rpar=[*call.func.rpar, *call.rpar])
-        fix = Fix("Read it without a call", Safety.SAFE, (Edit(call, new),))
+        fix = Fix("Remove the parentheses", Safety.SAFE, (Edit(call, new),))
         if site.has_comment(call):
-            fix = Fix("Read it without a call", Safety.HINT)
+            fix = Fix("Remove the parentheses", Safety.HINT)
         return Finding(event.span, message, fix, event.because)
 
     def _fix(self, event: Call, site: Site, nothing_moves: bool, member: str, instead: str) -> Fix:
@@ -172,7 +180,7 @@ class NoSuchMethod(Rule[Call]):
         if site.has_comment(call):
             return Fix(instead[0].upper() + instead[1:], Safety.HINT)
         receiver = call.func.value
-        title = f"Drop `.{member}(...)`"
+        title = f"Remove `.{member}(...)`; {instead}"
         if isinstance(receiver, cst.Name | cst.Attribute) and (event.discarded or _assigns_to(receiver, site)):
             return Fix(title, Safety.SAFE, (Edit(site.statement, None),))
         lpar, rpar = [*call.lpar, *receiver.lpar], [*receiver.rpar, *call.rpar]

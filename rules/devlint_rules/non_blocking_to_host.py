@@ -1,12 +1,13 @@
-"""A copy to the host is read before it has arrived.
+"""The host reads a copy from the device before the copy is complete.
 
 ## What it flags
-`x.to("cpu", non_blocking=True)` whose values are read, in the same expression or by the next use of its name, before
-anything waits for the device: `.numpy()`, `.tolist()`, `.item()`, `print`, numpy, `torch.save`.
+The rule reports `x.to("cpu", non_blocking=True)` if the host reads the values before anything waits for the device.
+The read is in the same expression, or it is the next use of the variable. Reads are `.numpy()`, `.tolist()`,
+`.item()`, `print`, `torch.save` and functions of numpy.
 
 ## Why it matters
-Towards the host nothing orders the copy before the read. The host reads memory that the device has not
-filled yet: garbage, without any error, and mostly only under load.
+Nothing makes the host wait for a non-blocking copy to the host. The host then reads memory that the device has not
+filled yet. The values are wrong, no error is raised, and the fault mostly shows only under load.
 
 ## Example
     import torch
@@ -22,10 +23,11 @@ Use instead:
         return x.to("cpu").tolist()
 
 ## Fix safety
-Safe: the copy then waits until it is complete. Values that were right stay what they were.
+The fix is safe. The copy then waits until it is complete. Values that were right stay the same.
 
 ## Known limits
-Silent where the result is returned, stored or given to another function, which may wait.
+A copy is not reported if it is returned, stored or passed to another function. The other code may wait for the
+device.
 """
 
 from __future__ import annotations
@@ -59,5 +61,5 @@ class NonBlockingToHost(Rule[EarlyRead]):
             return None
         for given in call.args:
             if given.keyword is not None and given.keyword.value == "non_blocking":
-                return Fix("Let the copy wait", Safety.SAFE, (Edit(given, None),))
+                return Fix("Remove `non_blocking=True`", Safety.SAFE, (Edit(given, None),))
         return None

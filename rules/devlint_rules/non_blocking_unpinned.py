@@ -1,12 +1,14 @@
-"""A copy is asked not to block, from memory that is not pinned.
+"""A copy with `non_blocking=True` reads memory that is not pinned.
 
 ## What it flags
-`.to(device, non_blocking=True)` and `.cuda(non_blocking=True)` of a tensor that is made in pageable memory in the same
-function, or of a batch of a `DataLoader` that is built in the same file without `pin_memory`.
+The rule reports `.to(device, non_blocking=True)` and `.cuda(non_blocking=True)` for these tensors:
+
+- a tensor that the same function creates in pageable memory;
+- a batch of a `DataLoader` that the same file builds without `pin_memory`.
 
 ## Why it matters
-The driver copies pageable memory through a pinned buffer of its own while the host waits. The
-argument promises an overlap of copying and computing that does not take place.
+The driver copies pageable memory through its own pinned buffer, and the host waits meanwhile. The argument promises
+that the copy overlaps with computation, but the copy does not overlap.
 
 ## Example
     import torch
@@ -28,10 +30,12 @@ Use instead:
             yield i.to(device, non_blocking=True)
 
 ## Fix safety
-A hint only: pinned memory is scarce, and pinning one small tensor costs more than its copy.
+The rule makes a suggestion without an edit. Pinned memory is scarce, and pinning one small tensor costs more than its
+copy.
 
 ## Known limits
-Silent for arguments and for loaders from elsewhere, and in a function that speaks of pinning at all.
+- Arguments and data loaders from other files are not reported.
+- A function is not checked if it mentions pinning at all.
 """
 
 from __future__ import annotations
@@ -57,8 +61,12 @@ class NonBlockingUnpinned(Rule[UnpinnedCopy]):
         return True
 
     def judge(self, event: UnpinnedCopy, site: Site) -> Finding | None:
-        message = f"this copy cannot overlap with anything: `{short(event.text)}` is not in pinned memory"
+        message = (
+            f"the host waits for this copy despite `non_blocking=True`: `{short(event.text)}` is not in pinned memory"
+        )
         title = (
-            "Build the loader with `pin_memory=True`" if event.source == "loader" else "Pin it, or drop the argument"
+            "Build the loader with `pin_memory=True`"
+            if event.source == "loader"
+            else "Pin the tensor, or remove `non_blocking=True`"
         )
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)

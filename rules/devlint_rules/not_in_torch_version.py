@@ -1,16 +1,28 @@
-"""A name of torch exists, but not in every version that the project supports.
+"""A name of torch is missing from some version that the project supports.
 
 ## What it flags
-Names that came after the lowest torch of the project (the setting `torch-version`, or what its packaging files
-ask for), and names that a later torch has removed. Quiet in a `try` that catches errors, and under a test of the
-version or of the name, also by a flag of the file or a decorator that names a version. Where nobody states a lowest
-torch, nothing is too new; nor in a program with a `requirements.txt` of its own, and in a notebook that installs what it
-needs, where these leave torch open. What is imported by itself is reported there, and not where it is used; of what runs
-as the file is imported the first is reported, which ends it.
+- A name that torch added after the lowest version that the project supports. The setting `torch-version` or the
+  packaging files state this version.
+- A name that a later version of torch has removed.
+
+The rule reports the first place that fails:
+
+- A name that is imported directly is reported at the import. Its uses are not reported.
+- Among the statements that run while the file is imported, only the first failing statement is reported. The import
+  ends there.
+
+A name is not reported in these cases:
+
+- The code stands in a `try` that catches the error.
+- The code runs under a test of the torch version or of the name. A flag of the file or a decorator that names a
+  version also counts as a test.
+- No file states the lowest version of torch. No name is too new then.
+- A `requirements.txt` next to the program leaves the torch version open. The same holds for a notebook that installs
+  its own packages.
 
 ## Why it matters
-The code works on the machine where it was written, and raises `AttributeError` or `ImportError` where another torch is
-installed.
+The code works on the machine of its author. It raises `AttributeError` or `ImportError` where another version of
+torch is installed.
 
 ## Example
     import torch
@@ -28,10 +40,10 @@ Use instead:
             torch.accelerator.empty_cache()
 
 ## Fix safety
-No fix: raise the lowest torch of the project, or ask for the name first.
+The rule makes a suggestion without an edit. Require a newer torch, or test for the name first.
 
 ## Known limits
-Versions outside 2.2 to 2.15 are not known.
+devlint knows the names of torch 2.2 to 2.15. Other versions are not checked.
 """
 
 from __future__ import annotations
@@ -54,7 +66,7 @@ class NotInTorchVersion(Rule[ApiName]):
     meta = RuleMeta(
         code="DEV304",
         name="not-in-torch-version",
-        summary="name is missing in some torch that the project supports",
+        summary="name is missing from a torch version that the project supports",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -85,12 +97,12 @@ class NotInTorchVersion(Rule[ApiName]):
             return None
         lowest = site.facts.torch_version
         if event.since is not None and event.since > lowest:
-            when = f"is new in torch {version(event.since)}, the project supports {version(lowest)}"
-            title = f"Require torch {version(event.since)}, or ask for the name first"
+            when = f"is new in torch {version(event.since)}, but the project supports torch {version(lowest)}"
+            title = f"Require torch {version(event.since)}, or test for the name with `hasattr`"
         else:
             assert event.removed is not None
-            when = f"is gone from torch {version(event.removed)} on"
-            title = "Use what replaces it"
+            when = f"was removed in torch {version(event.removed)}"
+            title = "Use its replacement"
         return Finding(event.span, f"`{event.qualname}` {when}", Fix(title, Safety.HINT), event.because)
 
 

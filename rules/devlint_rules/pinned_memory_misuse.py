@@ -1,13 +1,14 @@
-"""Memory is pinned that cannot be.
+"""The program pins memory that cannot be pinned.
 
 ## What it flags
-`pin_memory()` of a tensor that is on an accelerator; a `DataLoader` with `pin_memory=True` over a data set whose
-tensors are on an accelerator, or whose `collate_fn` moves them there; `x.pin_memory().to(device)` without a
-condition where the file itself says that `device` may be the CPU.
+- `pin_memory()` is called on a tensor that is on an accelerator.
+- A `DataLoader` has `pin_memory=True`, and the tensors of its dataset are on an accelerator.
+- A `DataLoader` has `pin_memory=True`, and its `collate_fn` moves the tensors to an accelerator.
+- `x.pin_memory().to(device)` runs without a condition, and the file itself says that `device` may be the CPU.
 
 ## Why it matters
-Only memory of the host can be pinned, and only next to an accelerator: each of these raises a
-RuntimeError, the last one on the machines that have none.
+Only host memory can be pinned, and only on a machine with an accelerator. Each of these cases raises `RuntimeError`.
+The last case raises on machines without an accelerator.
 
 ## Example
     import torch
@@ -27,12 +28,14 @@ Use instead:
         return (x.pin_memory() if device.type != "cpu" else x).to(device, non_blocking=True)
 
 ## Fix safety
-Safe for tensors that are on an accelerator: the call raises there today. Where the device may be the CPU the
-condition is put into the expression, which is unsafe: it is for the machines where the call raised.
+- The fix is safe for tensors on an accelerator, where the call always raises.
+- The fix is unsafe if the device may be the CPU. It adds a condition to the expression, so that the call is skipped
+  on the machines where it raised.
 
 ## Known limits
-Silent for data sets of other classes and where a `collate_fn` of another file is given. `pin_memory=True` on a machine without
-an accelerator only warns, so it is not reported.
+- A dataset is not checked if devlint cannot infer the device of its items.
+- A `collate_fn` from another file is not checked.
+- `pin_memory=True` only warns on a machine without an accelerator, so it is not reported there.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ class PinnedMemoryMisuse(Rule[Pin]):
     meta = RuleMeta(
         code="DEV509",
         name="pinned-memory-misuse",
-        summary="memory is pinned that cannot be",
+        summary="program pins memory that cannot be pinned",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -61,21 +64,21 @@ class PinnedMemoryMisuse(Rule[Pin]):
     def judge(self, event: Pin, site: Site) -> Finding | None:
         where = describe(event.receiver.value.device)
         if event.problem == "on-device":
-            message = f"{name(event.receiver)} is on {where}; only memory of the host can be pinned"
+            message = f"{name(event.receiver)} is on {where}, but only host memory can be pinned"
         elif event.problem == "loader":
-            message = f"loader pins what {name(event.receiver)} yields, which is on {where}"
+            message = f"the loader pins the items of {name(event.receiver)}, but they are on {where}"
         elif event.problem == "collated":
-            message = (
-                f"loader pins what {name(event.receiver)} has moved to a device; only memory of the host can be pinned"
-            )
+            message = f"the loader pins the batches of {name(event.receiver)}, which has moved them to a device"
         else:
-            message = f"{name(event.receiver)} is pinned whatever the device; without an accelerator this raises"
+            message = (
+                f"{name(event.receiver)} is pinned without a test: this raises RuntimeError without an accelerator"
+            )
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: Pin, site: Site) -> Fix | None:
         call = site.node
         if event.problem == "collated":
-            return Fix("Move the batch in the loop, or pin nothing", Safety.HINT)
+            return Fix("Move the batch in the loop, or remove `pin_memory=True`", Safety.HINT)
         if event.problem == "no-accelerator":
             return _where_accelerator(event, site)
         if not isinstance(call, cst.Call) or site.has_comment(call):
@@ -83,16 +86,16 @@ class PinnedMemoryMisuse(Rule[Pin]):
         if event.problem == "on-device" and isinstance(call.func, cst.Attribute):
             inner = call.func.value
             inner = inner.with_changes(lpar=[*call.lpar, *inner.lpar], rpar=[*inner.rpar, *call.rpar])
-            return Fix("Drop the call", Safety.SAFE, (Edit(call, inner),))
+            return Fix("Remove `.pin_memory()`", Safety.SAFE, (Edit(call, inner),))
         for given in call.args:
             if given.keyword is not None and given.keyword.value == "pin_memory":
-                return Fix("Drop the argument", Safety.SAFE, (Edit(given, None),))
+                return Fix("Remove `pin_memory=True`", Safety.SAFE, (Edit(given, None),))
         return None
 
 
 def _where_accelerator(event: Pin, site: Site) -> Fix:
     """`x.pin_memory().to(device)` as `(x.pin_memory() if device.type != "cpu" else x).to(device)`."""
-    title, call = "Pin only where the device is an accelerator", site.node
+    title, call = "Pin the tensor only if the device is an accelerator", site.node
     above = path_to(site, call)
     move = above[-3] if len(above) > 2 else None
     if not isinstance(move, cst.Call) or not move.args or site.has_comment(call) or not is_path(event.receiver.node):

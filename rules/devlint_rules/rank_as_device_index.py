@@ -1,17 +1,27 @@
-"""A process takes the wrong card, or never makes its card the current one.
+"""A process uses the wrong GPU, or never makes its GPU the current device.
 
 ## What it flags
-The rank among all processes (`dist.get_rank()`, horovod's `hvd.rank()`, the variables `RANK`, `SLURM_PROCID` and those of
-MPI, a name `global_rank`, accelerate's `process_index`) used as the index of a card: `set_device`, `torch.device("cuda",
-r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]`, `device_map={"": r}`. And a program for NCCL that reads `LOCAL_RANK` to
-choose a device but calls no `set_device`, or a function that the file starts in several processes and that does not either.
-And an attribute as index that its class sets nowhere, an option whose -1 stands for the CPU and that nothing compares with
-it, and an option `--local_rank` in a program that does not read `LOCAL_RANK`.
+The rule reports a global rank as the index of a GPU. Global ranks number the processes of all machines.
+
+- Global ranks are `dist.get_rank()`, `hvd.rank()` of horovod, `process_index` of accelerate and a variable named
+  `global_rank`.
+- Global ranks are also the environment variables `RANK`, `SLURM_PROCID` and those of MPI.
+- Uses as an index are `set_device`, `torch.device("cuda", r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]` and
+  `device_map={"": r}`.
+
+The rule also reports these cases:
+
+- A program for NCCL reads `LOCAL_RANK` to choose a device but never calls `set_device`.
+- The file starts a function in several processes, and this function never calls `set_device`.
+- An attribute is used as an index, but its class never assigns the attribute.
+- A command-line option is used as an index. Its value -1 means the CPU, and the program never tests for -1.
+- The program has an option `--local_rank` but does not read `LOCAL_RANK`.
 
 ## Why it matters
-On the second machine the ranks go on counting while the cards start at 0 again. A process that does not set
-its card allocates on card 0 whatever names none: index-free `cuda`, `.cuda()`, collectives of objects. `torchrun` passes no
-`--local_rank`, and `torch.distributed.launch` passes `--local-rank` since torch 2.0.
+- Global ranks continue on the second machine, but its GPUs start at 0 again.
+- A process that does not set its GPU uses GPU 0 for each call without an index: `cuda`, `.cuda()` and collectives of
+  Python objects.
+- `torchrun` does not pass `--local_rank`. Since torch 2.0, `torch.distributed.launch` passes `--local-rank` instead.
 
 ## Example
     import os
@@ -35,12 +45,13 @@ Use instead:
     device = torch.device("cuda", local_rank)
 
 ## Fix safety
-Unsafe: the program works on another card afterwards, which is the purpose. The variable `LOCAL_RANK` is set by
-`torchrun` and not by every launcher.
+The fix is unsafe. The program works on another GPU afterwards, which is the purpose. `torchrun` sets the variable
+`LOCAL_RANK`, but some other launchers do not.
 
 ## Known limits
-Silent where the file starts its processes itself, for there all of them may be on one machine; for
-`rank % device_count()`; and for ranks that are arguments.
+- A file that starts its processes itself is not checked for global ranks. All its processes may run on one machine.
+- `rank % device_count()` is not reported.
+- A rank that is a function argument is not reported.
 """
 
 from __future__ import annotations
@@ -71,7 +82,7 @@ class RankAsDeviceIndex(Rule[RankIndex]):
     meta = RuleMeta(
         code="DEV603",
         name="rank-as-device-index",
-        summary="global rank used as the index of a card, or the card never made current",
+        summary="global rank used as a GPU index, or the GPU is never made current",
         since="0.1.0",
         level="assume",
         severity=Severity.WARNING,
@@ -101,38 +112,40 @@ class RankAsDeviceIndex(Rule[RankIndex]):
         if "os.environ" in event.local and "os" not in site.facts.module_imports:
             needs.append(ImportNeed("os"))
         if event.problem == "global-rank":
-            message = f"`{event.text}` counts over all machines, but cards are counted on each one"
+            message = f"`{event.text}` numbers the processes of all machines, but each machine numbers its GPUs from 0"
             if not event.local:  # what else reads it may want the other one
-                return Finding(event.span, message, Fix("Use the local rank for the card", Safety.HINT), event.because)
+                return Finding(
+                    event.span, message, Fix("Use the local rank as the GPU index", Safety.HINT), event.because
+                )
             local = site.expression(_inside(event.local, site))
             fix = Fix(f"Use the local rank, `{event.local}`", Safety.UNSAFE, (Edit(site.node, local),), tuple(needs))
             return Finding(event.span, message, fix, event.because)
         if event.problem == "never-set":
-            message = f"`{event.text}` is used as the index of a card, but its class sets it nowhere"
+            message = f"`{event.text}` is used as a GPU index, but its class never assigns it"
             return Finding(event.span, message, Fix("Use the local rank", Safety.HINT), event.because)
         if event.problem == "minus-one":
-            message = f"`{event.text}` may be -1, which stands for the CPU: there is no card -1"
-            return Finding(event.span, message, Fix("Ask first whether a card is wanted", Safety.HINT), event.because)
+            message = f"`{event.text}` may be -1, which means the CPU, but there is no GPU -1"
+            return Finding(event.span, message, Fix("Test for -1 before the index is used", Safety.HINT), event.because)
         if event.problem == "option":
             return _option(event, site, tuple(needs))
         if event.before:
-            card = f"works on the card `{event.text}`, but" if event.text else "joins a group for NCCL, but"
-            message = f"the process {card} never makes its card the current one"
+            start = f"uses the GPU `{event.text}`" if event.text else "joins an NCCL group"
+            message = f"the process {start} but never makes its GPU the current device"
         else:
-            message = f"`{event.text}` names the card of this process, which never becomes the current one"
+            message = f"`{event.text}` names the GPU of this process, but this GPU never becomes the current device"
         hint = Fix("Call `torch.cuda.set_device` with the local rank", Safety.HINT)
         if not may_precede(site.statement) or "torch" not in site.facts.module_imports:
             return Finding(event.span, message, hint, event.because)
         call = f"{site.spell('torch.cuda.set_device')}({event.local})"
         edit = InsertStatement(event.span, cst.parse_statement(call), after=not event.before)
-        fix = Fix("Make the card the current one", Safety.UNSAFE, (edit,), tuple(needs))
+        fix = Fix("Make this GPU the current device", Safety.UNSAFE, (edit,), tuple(needs))
         return Finding(event.span, message, fix, event.because)
 
 
 def _option(event: RankIndex, site: Site, needs: tuple[ImportNeed, ...]) -> Finding:
     """`--local_rank`, which neither `torchrun` nor `torch.distributed.launch` passes."""
-    message = "no launcher of torch 2 passes `--local_rank`, so that every process takes the same card"
-    title = "Read the variable `LOCAL_RANK`, which they set"
+    message = "no launcher of torch 2 passes `--local_rank`, so each process uses the same GPU"
+    title = "Read the environment variable `LOCAL_RANK`, which the launchers set"
     call = site.node
     if not isinstance(call, cst.Call) or re.fullmatch(r"-?\d+", event.text) is None or not _takes_default(call):
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)

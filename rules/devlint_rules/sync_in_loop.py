@@ -1,13 +1,19 @@
-"""Every step of a training loop waits for the device.
+"""Each step of a training loop waits for the device.
 
 ## What it flags
-In the innermost loop around `.backward()`, unconditionally: `.item()`, `.cpu()`, `.tolist()`, `.numpy()`, `.nonzero()`,
-`float(t)`, `int(t)`, `print(t)` and `if t` for the loss and for the tensors that it is computed from.
-Quiet under a condition such as `if step % 100 == 0`, after the loop, and for values that are no tensors.
+The rule looks at the innermost loop around `.backward()`. It reports `.item()`, `.cpu()`, `.tolist()`, `.numpy()`,
+`.nonzero()`, `float(t)`, `int(t)`, `print(t)` and `if t` in this loop. The tensor must be the loss, or the loss must
+be computed from it.
+
+These calls are not reported:
+
+- a call under a condition such as `if step % 100 == 0`;
+- a call after the loop;
+- a call on a value that is not a tensor.
 
 ## Why it matters
-The host queues work ahead of the device. A value that the host needs empties that queue: the device
-then idles while the next step is being queued.
+The host queues work ahead of the device. If the host needs a value, it must wait until the queue is empty. The device
+then idles until the host has queued the next step.
 
 ## Example
     import torch.nn.functional as F
@@ -37,11 +43,13 @@ Use instead:
         return float(total)
 
 ## Fix safety
-A hint only: what is logged, and how often, is the author's choice.
+The rule makes a suggestion without an edit. The author decides what to log, and how often.
 
 ## Known limits
-Off by default: in many programs the wait costs little. Only the first wait of a step is costly, yet each is
-reported. Silent for tensors that do not flow into the loss, and for waits inside called functions.
+- The rule is off by default. In many programs the wait costs little.
+- Only the first wait of a step is expensive, but the rule reports each wait.
+- A tensor is not reported if the loss does not depend on it.
+- A wait inside a called function is not reported.
 """
 
 from __future__ import annotations
@@ -68,5 +76,5 @@ class SyncInLoop(Rule[LoopWait]):
 
     def judge(self, event: LoopWait, site: Site) -> Finding | None:
         message = f"`{event.operation}` makes the host wait for the device in every step"
-        fix = Fix("Keep the value on the device, and read it every so many steps", Safety.HINT)
+        fix = Fix("Keep the value on the device, and read it only every few steps", Safety.HINT)
         return Finding(event.span, message, fix, event.because)

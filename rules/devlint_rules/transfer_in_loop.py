@@ -1,12 +1,17 @@
-"""Each pass of a loop moves the same thing to the same place.
+"""Each iteration of a loop moves the same object to the same device.
 
 ## What it flags
-Inside a loop, unconditionally: `.to(device)` or `.cuda()` of a module, or of a tensor that is on the CPU, where neither
-what is moved nor its target changes in the loop. Quiet where the loop rebinds, changes or moves back any of them.
+The rule reports `.to(device)` or `.cuda()` that runs in each iteration of a loop. The object is a module, or a tensor
+that is on the CPU. Neither the object nor the device changes in the loop.
+
+A move is not reported in these cases:
+
+- The loop assigns the device or the object to a new value.
+- The loop changes the object or moves it back.
 
 ## Why it matters
-A tensor on the CPU is copied over the bus in every pass. For a module that is there already each pass
-walks over all parameters for nothing.
+A tensor on the CPU is copied over the bus in each iteration. A module that is already on the device is not copied.
+However, the call visits all its parameters each time.
 
 ## Example
     import torch
@@ -27,11 +32,13 @@ Use instead:
             yield x.to(device) * weights_on_device
 
 ## Fix safety
-Unsafe: the move also runs when the loop has no pass, and the copy takes memory for the whole loop.
+The fix is unsafe for two reasons. The move also runs if the loop has no iteration. The copy occupies memory during
+the whole loop.
 
 ## Known limits
-Silent for tensors that may be on the target already, since `.to` then does nothing; under a
-condition; and where a module is moved to the CPU anywhere in the file.
+- A tensor that may already be on the device is not reported. `.to` does nothing in this case.
+- A move under a condition is not reported.
+- A module is not reported if the file moves it to the CPU anywhere.
 """
 
 from __future__ import annotations
@@ -59,7 +66,7 @@ class TransferInLoop(Rule[LoopMove]):
     meta = RuleMeta(
         code="DEV503",
         name="transfer-in-loop",
-        summary="same move in every pass of a loop",
+        summary="same move in each iteration of a loop",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
@@ -73,7 +80,7 @@ class TransferInLoop(Rule[LoopMove]):
 
     def judge(self, event: LoopMove, site: Site) -> Finding | None:
         what = "module" if event.kind == "module" else "tensor"
-        message = f"{what} {name(event.receiver)} is moved to {describe(event.device)} in every pass of the loop"
+        message = f"{what} {name(event.receiver)} is moved to {describe(event.device)} in each iteration of the loop"
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: LoopMove, site: Site) -> Fix:

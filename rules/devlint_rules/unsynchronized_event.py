@@ -1,12 +1,16 @@
-"""The time between two device events is read before it exists.
+"""The time between two device events is read before the events are complete.
 
 ## What it flags
-`start.elapsed_time(end)` where nothing waits after `end.record()`, where an event was made without
-`enable_timing=True`, or where an event was never recorded, or recorded under another name.
+The rule reports `start.elapsed_time(end)` in three cases:
+
+- Nothing waits for the device after `end.record()`.
+- An event was created without `enable_timing=True`.
+- An event was never recorded, or another variable was recorded instead.
 
 ## Why it matters
-`elapsed_time` does not wait. It raises for events that are not complete, not recorded, or made
-without timing, and it may raise only now and then, when the device is slower than the host.
+`elapsed_time` does not wait. It raises an error for an event that is not complete, that was not recorded, or
+that was created without timing. An incomplete event raises only if the device is slower than the host, so the failure
+may be rare.
 
 ## Example
     import torch
@@ -35,12 +39,13 @@ Use instead:
         return start.elapsed_time(end)
 
 ## Fix safety
-Unsafe: a wait changes when the host goes on, and events with timing cost a little more. Names are only
-corrected where the recorded ones pair up with the ones that are read; else the fix is a hint.
+- The fix is unsafe. A wait holds up the host, and events with timing cost a little more.
+- The fix corrects a wrong variable only if the recorded events match the events that are read. Otherwise the rule
+  makes a suggestion without an edit.
 
 ## Known limits
-Events that are handed to another function, or kept in containers, are assumed to be recorded and
-waited for there.
+An event that is passed to another function or kept in a container is not reported. devlint assumes that the other
+code records it and waits for it.
 """
 
 from __future__ import annotations
@@ -65,9 +70,9 @@ from devlint.api import (
 from devlint_rules._calls import may_precede, path_to, with_keyword
 
 _MESSAGES = {
-    "unsynchronized": "elapsed time is read without waiting for `{end}`",
-    "no-timing": "elapsed time of events made without `enable_timing=True`",
-    "never-recorded": "elapsed time of an event that was never recorded",
+    "unsynchronized": "elapsed time is read without a wait for `{end}`: torch raises if the event is not complete",
+    "no-timing": "the events were created without `enable_timing=True`, so torch raises for their elapsed time",
+    "never-recorded": "an event was never recorded, so torch raises for its elapsed time",
 }
 
 
@@ -75,7 +80,7 @@ class UnsynchronizedEvent(Rule[EventTimer]):
     meta = RuleMeta(
         code="DEV402",
         name="unsynchronized-event",
-        summary="elapsed time of device events that is not there yet",
+        summary="elapsed time is read before the device events are complete",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -95,7 +100,7 @@ class UnsynchronizedEvent(Rule[EventTimer]):
             fix = self._enable_timing(event, site)
         else:
             if event.recorded:
-                message += f"; recorded are {', '.join(f'`{name}`' for name in event.recorded)}"
+                message += f"; recorded events: {', '.join(f'`{name}`' for name in event.recorded)}"
             fix = self._rename(event, site)
         return Finding(event.span, message, fix, event.because or self._because(event))
 
@@ -124,7 +129,7 @@ class UnsynchronizedEvent(Rule[EventTimer]):
             call = _event_call(site, span)
             if call is not None and not _has_timing(call):
                 edits.append(Edit(call, with_keyword(call, "enable_timing", cst.Name("True"))))
-        title = "Make the events with `enable_timing=True`"
+        title = "Create the events with `enable_timing=True`"
         if not edits:
             return Fix(title, Safety.HINT)
         between = site.facts.text[event.recorded_at.end : event.span.start] if event.recorded_at is not None else ""
@@ -141,7 +146,7 @@ class UnsynchronizedEvent(Rule[EventTimer]):
         if not wrong or len(wrong) != len(free):
             return Fix("Record both events before their time is read", Safety.HINT)
         edits = tuple(Edit(site.at(o.span), site.expression(name)) for o, name in zip(wrong, free, strict=True))
-        return Fix(f"Read {' and '.join(f'`{name}`' for name in free)}", Safety.UNSAFE, edits)
+        return Fix(f"Use {' and '.join(f'`{name}`' for name in free)}", Safety.UNSAFE, edits)
 
 
 def _constructors(event: EventTimer) -> list[Span]:

@@ -1,17 +1,27 @@
-"""A clock is read before the device has finished, so the time of queued work is not in the figure.
+"""A clock is read before the device has finished, so the measured time misses queued work.
 
 ## What it flags
-An elapsed time (`time.time() - start`, also `perf_counter`, `monotonic`, `timeit.default_timer`,
-`datetime.now`) around work that runs, or may run, on an accelerator, where nothing waits for the
-device between the last work and the second reading. Timers of the project's own, used in `with` or by two
-calls, functions handed to `timeit`, and the notebook's `%timeit` and `%time` are followed. Quiet
-where something in between waits: `synchronize()`, `.item()`, `.cpu()`, printing a tensor. Quiet are time limits
-(`time.time() - start > limit`) and times in minutes or hours, where the work that is still queued does not show. Where
-the host waited for a part of the work in between, as a loop does that reads each loss, only the rest is missing: an info.
+The rule reports an elapsed time around work that runs, or may run, on an accelerator. Nothing waits for the device
+between the last work and the second reading of the clock. The rule follows these clocks:
+
+- `time.time`, `perf_counter`, `monotonic`, `timeit.default_timer` and `datetime.now`;
+- timers of the project itself, as context managers or as a pair of start and stop calls;
+- functions that are given to `timeit`;
+- the notebook commands `%timeit` and `%time`.
+
+The severity is info if the host already waited for a part of the work. An example is a loop that reads each loss.
+Only the rest of the work is missing from the time.
+
+These times are not reported:
+
+- A call between the work and the clock waits for the device: `synchronize()`, `.item()`, `.cpu()` or `print` of a
+  tensor.
+- The time is compared with a limit: `time.time() - start > limit`.
+- The time is shown in minutes or hours. The queued work is too short to change such a figure.
 
 ## Why it matters
-Kernels are queued and run later. Without a wait the clock measures how long it took to queue them,
-often a hundredth of the true time, and the rest is charged to whatever waits next.
+The host queues kernels, and the device runs them later. Without a wait, the clock measures how long the host took to
+queue the kernels. This is often a hundredth of the true time. The next operation that waits seems to take the rest.
 
 ## Example
     import time
@@ -37,12 +47,12 @@ Use instead:
         return y, time.perf_counter() - start
 
 ## Fix safety
-Unsafe: it changes the figures that are printed, which is its purpose, and a wait inside a loop slows
-the loop. The inserted code does nothing on a machine without an accelerator.
+The fix is unsafe because it changes the printed times, which is its purpose. A wait inside a loop also makes the loop
+slower. The inserted code does nothing on a machine without an accelerator.
 
 ## Known limits
-Silent when no device work is proved to stand between the readings, for instance when the work is in
-a function that is not known.
+A time is not reported unless device work is proved to lie between the two readings. For example, the work may be
+inside a function that devlint cannot read.
 """
 
 from __future__ import annotations
@@ -102,14 +112,14 @@ class UnsynchronizedTiming(Rule[Clock]):
         because = event.because if event.work in event.because else (event.work, *event.because)
         severity = None
         if event.held_up:
-            message = f"{message}: the host waited for a part of the work alone"
+            message = f"{message}: the host has waited for only a part of the work"
             severity = Severity.INFO
         return Finding(event.span, message, self._fix(event, site), because, severity)
 
     def _fix(self, event: Clock, site: Site) -> Fix:
         hint = Fix("Wait for the device before the clock is read", Safety.HINT)
         if event.clock.startswith(("timeit.", "%")) and event.helper is not None:
-            return Fix("Use `torch.utils.benchmark.Timer`, which waits, or wait in what is timed", Safety.HINT)
+            return Fix("Use `torch.utils.benchmark.Timer`, which waits, or wait inside the timed function", Safety.HINT)
         if event.helper is not None:
             return hint
         if not may_precede(site.statement):

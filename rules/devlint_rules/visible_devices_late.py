@@ -1,12 +1,14 @@
-"""CUDA is touched too early: before the visible devices are set, or when a module is imported.
+"""CUDA starts too early: before the visible devices are set, or while a module is imported.
 
 ## What it flags
-`os.environ["CUDA_VISIBLE_DEVICES"] = ...` after a call that starts CUDA (`is_available`, `current_device`, `.cuda()`)
-on the same path. And such a call in the default of a parameter or in the body of a class.
+- `os.environ["CUDA_VISIBLE_DEVICES"] = ...` runs after a call that starts CUDA, on the same path. Such calls are
+  `is_available`, `current_device` and `.cuda()`.
+- The default value of a parameter or the body of a class calls such a function.
 
 ## Why it matters
-CUDA reads the variable once, when it starts, so a later setting is ignored without a word. What runs at import
-starts CUDA for every program that imports the module: too early for the variable, and fatal for `fork`.
+CUDA reads the variable once, when it starts. It ignores a later value without a warning. A call at import time starts
+CUDA in each program that imports the module. Such a program can no longer set the variable. If it forks, CUDA raises
+`RuntimeError` in the child process.
 
 ## Example
     import os
@@ -28,11 +30,13 @@ Use instead:
         return torch.cuda.is_available()
 
 ## Fix safety
-A hint only: the order of start-up is the program's.
+The rule makes a suggestion without an edit. The order of the start-up is a decision of the program.
 
 ## Known limits
-`torch.cuda.device_count()` does not start CUDA and is not counted. Silent where the variable is set for other
-processes, for module-level statements that choose a device, and for defaults and class bodies in a file that is run.
+- `torch.cuda.device_count()` does not start CUDA and is not reported.
+- A variable that is set for other processes is not reported.
+- A module-level statement that chooses a device is not reported.
+- Default values and class bodies are not reported in a file that is run as a script.
 """
 
 from __future__ import annotations
@@ -60,8 +64,8 @@ class VisibleDevicesLate(Rule[LateSetting]):
     def judge(self, event: LateSetting, site: Site) -> Finding | None:
         touch = short(event.text)
         if event.problem == "late":
-            message = f"the visible devices are set after `{touch}` has started CUDA, so the setting is ignored"
-            fix = Fix("Set the variable first, best before torch is imported", Safety.HINT)
+            message = f"the visible devices are set after `{touch}` has started CUDA, so CUDA ignores the setting"
+            fix = Fix("Set the variable before torch is imported", Safety.HINT)
         else:
             message = f"{event.where} calls `{touch}`, so importing the module starts CUDA"
             fix = Fix("Choose the device when it is needed", Safety.HINT)

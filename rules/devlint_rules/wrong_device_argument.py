@@ -1,23 +1,29 @@
-"""A function that takes a device, or its type, gets an argument of another kind.
+"""A function that takes a device or a device type gets an argument of the wrong kind.
 
 ## What it flags
-- `.cuda(True)`: the first argument is the device, `non_blocking` was meant; `.cuda(cuda_device=0)`, which it does not have
-- `torch.device(True)`, `torch.device(config.dtype)`
-- `dtype=x.get_device()`, a device where a dtype belongs
-- `x.to(x)`: it moves a tensor to where it is; `x.to(other=y)`, as the documentation calls it, where torch knows `tensor`
-- `torch.FloatTensor(data, device=...)` and its siblings, which make CPU tensors only
-- `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: they take the type, a string
-- `torch.autocast()` without a type, `torch.autocast(torch.bfloat16)`, `torch.get_device()` without a tensor
-- `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`, `f"cuda{rank}"`: texts that name no device
-- `x.to(torch.device)`, `device=torch.device`: the class where a device is meant
-- `torch.tensor(x, device)`, `torch.zeros(n, "cuda")`: the device by its place, where torch takes it by name alone
-- `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)`, `model.load_state_dict(state, map_location=d)`: functions that
-  take no device
-- `torch.cuda.device(n)` as a statement, which does nothing: it is a context manager
+- `.cuda(True)`: the first parameter is the device. The caller meant `non_blocking`.
+- `.cuda(cuda_device=0)`: the method has no parameter `cuda_device`.
+- `torch.device(True)` and `torch.device(config.dtype)`: a flag or a dtype is not a device.
+- `dtype=x.get_device()`: a device is given as the dtype.
+- `x.to(x)`: the tensor is moved to its own device, so the call does nothing.
+- `x.to(other=y)`: torch calls this parameter `tensor`. Only the documentation calls it `other`.
+- `torch.FloatTensor(data, device=...)` and similar constructors: they create CPU tensors only.
+- `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: both take the device type, which
+  is a string.
+- `torch.autocast()`, `torch.autocast(torch.bfloat16)` and `torch.get_device()`: the device type or the tensor is
+  missing.
+- `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`, `f"cuda{rank}"`: torch does not know these device
+  names.
+- `x.to(torch.device)` and `device=torch.device`: the class is given instead of a device.
+- `torch.tensor(x, device)` and `torch.zeros(n, "cuda")`: `device` is a keyword-only argument.
+- `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)` and `model.load_state_dict(state, map_location=d)`: these
+  functions do not take a device.
+- `torch.cuda.device(n)` as a statement: it is a context manager, so the statement does nothing.
 
 ## Why it matters
-Most of these raise at once or on the first accelerator. `x.to(x)` does nothing, where `x.to(device)` was meant.
-The scaler accepts anything, and then stays enabled where it should switch itself off.
+Most of these calls raise at once, or on the first machine with an accelerator. `x.to(x)` does nothing, although the
+author meant `x.to(device)`. The gradient scaler accepts any argument. It then stays enabled where it should disable
+itself.
 
 ## Example
     import torch
@@ -35,12 +41,15 @@ Use instead:
             return model(x)
 
 ## Fix safety
-Safe for `.cuda(True)`, `x.to(other=y)`, `autocast(device)`, texts that name no device and functions that take none, or
-take it by its name alone, which raise on every machine. Unsafe for the scaler, the old constructors and the statement
-`torch.cuda.device(n)`, which becomes `set_device`. Hints for the rest.
+- The fix is safe for calls that raise on every machine: `.cuda(True)`, `x.to(other=y)`, `autocast(device)`, an
+  unknown device name, a `device` without its keyword, and a device for a function that does not take a device.
+- The fix is unsafe for the scaler, for the old constructors and for the statement `torch.cuda.device(n)`, which
+  becomes `set_device`.
+- Otherwise the rule makes a suggestion without an edit.
 
 ## Known limits
-Silent where the argument may be of the right kind: an option, an argument without annotation.
+An argument is not reported if it may be of the right kind. Examples are a command-line option and a parameter without
+an annotation.
 """
 
 from __future__ import annotations
@@ -93,7 +102,7 @@ class WrongDeviceArgument(Rule[Event]):
     meta = RuleMeta(
         code="DEV303",
         name="wrong-device-argument",
-        summary="argument is of the wrong kind for a device",
+        summary="wrong kind of argument for a device or device type",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
@@ -154,7 +163,7 @@ class WrongDeviceArgument(Rule[Event]):
             return self._flagged(event, site)
         if isinstance(event, NoDevice) and event.is_class:
             message = f"`{site.code(site.node)}` is the class of devices, not a device"
-            return Finding(event.span, message, Fix("Name the device", Safety.HINT))
+            return Finding(event.span, message, Fix("Pass a device instead of the class", Safety.HINT))
         if isinstance(event, NoDevice) and event.by_place is not None:
             return _by_place(event, event.by_place, site)
         if isinstance(event, NoDevice):
@@ -162,39 +171,39 @@ class WrongDeviceArgument(Rule[Event]):
         if isinstance(event, Call) and is_device_as_dtype(event):
             device = event.arguments["dtype"]
             return Finding(
-                device.span, f"`dtype` is given a device, `{device.text}`", Fix("Say `device=`", Safety.HINT)
+                device.span, f"`dtype` gets a device: `{device.text}`", Fix("Use the keyword `device=`", Safety.HINT)
             )
         if isinstance(event, Call) and is_beside_other(event):
             return _by_other(event, site)
         if isinstance(event, Call):
             name = event.arguments["0"].text
-            message = f"`{name}.to({name})` moves `{name}` to where it is: it does nothing"
-            return Finding(event.span, message, Fix("Name the device", Safety.HINT))
+            message = f"`{name}.to({name})` moves `{name}` to its own device, so it does nothing"
+            return Finding(event.span, message, Fix("Pass the device to move to", Safety.HINT))
         assert isinstance(event, ApiCall)
         what, name, call = self._what(event), spelled(event, site), site.node
         if not isinstance(call, cst.Call):
             return None
         if what == "bool":
             return Finding(
-                event.span, f"`{name}` takes a type or an index, not a flag", Fix("Name the device", Safety.HINT)
+                event.span, f"`{name}` takes a device type or an index, not a bool", Fix("Pass a device", Safety.HINT)
             )
         if what == "dtype as device":
-            fix = Fix("Name the device, and give the dtype to what takes one", Safety.HINT)
+            fix = Fix("Pass a device here, and pass the dtype as `dtype=`", Safety.HINT)
             return Finding(event.span, f"`{name}` takes a device, not a dtype", fix)
         if what == "missing":
-            text = "the type of the device" if event.qualname in _AUTOCAST else "a tensor"
-            return Finding(event.span, f"`{name}` needs {text} as its argument", Fix(f"Give it {text}", Safety.HINT))
+            text = "the device type" if event.qualname in _AUTOCAST else "a tensor"
+            return Finding(event.span, f"`{name}` needs {text} as its first argument", Fix(f"Pass {text}", Safety.HINT))
         if what == "dtype":
             given = _typed(event)
             assert given is not None
-            message = f"`{name}` takes the type of a device first, but `{given.text}` is a dtype"
+            message = f"the first argument of `{name}` is the device type, but `{given.text}` is a dtype"
             return Finding(
-                event.span, message, Fix("Give it the type of the device, and `dtype=` by name", Safety.HINT)
+                event.span, message, Fix("Pass the device type first, and the dtype as `dtype=`", Safety.HINT)
             )
         if what == "statement":
             new = site.spell(_STATEMENTS[event.qualname])
             fix = Fix(f"Use `{new}`, or a `with` statement", Safety.UNSAFE, (Edit(call.func, site.expression(new)),))
-            return Finding(event.span, f"`{name}` is a context manager, as a statement it does nothing", fix)
+            return Finding(event.span, f"`{name}` is a context manager, so the statement does nothing", fix)
         if what == "device":
             given = _typed(event)
             assert given is not None
@@ -202,15 +211,17 @@ class WrongDeviceArgument(Rule[Event]):
             assert isinstance(node, cst.BaseExpression)
             safety = Safety.SAFE if event.qualname in _AUTOCAST else Safety.UNSAFE
             edit = Edit(node, cst.Attribute(parenthesized(node), cst.Name("type")))
-            message = f"`{name}` takes the type of a device, a string, not a `torch.device`"
-            return Finding(given.span, message, Fix("Give it `.type`", safety, (edit,)), given.value.because)
+            message = f"`{name}` takes the device type as a string, not a `torch.device`"
+            return Finding(
+                given.span, message, Fix("Pass the `.type` of the device", safety, (edit,)), given.value.because
+            )
         named = site.at(event.arguments["device"].span)
         assert isinstance(named, cst.BaseExpression)
         modern = modern_tensor(event, named, site)
         fix = Fix("Use `torch.tensor` or `torch.empty` with a dtype", Safety.HINT)
         if modern is not None:
             fix = Fix(f"Use `{site.code(modern.func)}` with a dtype", Safety.UNSAFE, (Edit(call, modern),))
-        message = f"`{name}` makes CPU tensors only and raises for another `device`"
+        message = f"`{name}` creates CPU tensors only, so it raises for another `device`"
         return Finding(event.span, message, fix, event.because)
 
     def _flagged(self, event: CudaMethod, site: Site) -> Finding | None:
@@ -219,30 +230,30 @@ class WrongDeviceArgument(Rule[Event]):
             return None
         unknown = _unknown(event)
         if unknown is not None:
-            message = f"`.{event.type}` has no parameter `{unknown}`: the device is its first one"
+            message = f"`.{event.type}` has no parameter `{unknown}`; the device is its first argument"
             given = next(a for a in call.args if a.keyword is not None and a.keyword.value == unknown)
             if unknown not in _MEANT or len(call.args) > 1:
-                return Finding(event.span, message, Fix("Give it the device alone", Safety.HINT))
+                return Finding(event.span, message, Fix("Pass only the device", Safety.HINT))
             edit = Edit(given, cst.Arg(given.value))
-            return Finding(event.span, message, Fix("Give it by its place", Safety.SAFE, (edit,)))
+            return Finding(event.span, message, Fix(f"Remove the keyword `{unknown}=`", Safety.SAFE, (edit,)))
         flag = _flag(event)
         first = call.args[0]
         message = f"the first argument of `.{event.type}` is the device, not `non_blocking`"
         if first.keyword is not None:
-            return Finding(event.span, message, Fix("Name the device", Safety.HINT))
+            return Finding(event.span, message, Fix("Pass a device", Safety.HINT))
         new = keyword("non_blocking", first.value).with_changes(comma=first.comma)
-        fix = Fix(f"Say `non_blocking={flag}`", Safety.SAFE, (Edit(first, new),))
+        fix = Fix(f"Use the keyword: `non_blocking={flag}`", Safety.SAFE, (Edit(first, new),))
         return Finding(event.span, message, fix)
 
 
 def _said(event: NoDevice, text: str, site: Site) -> Finding:
     """A text that names no device; the one that is meant is put there where it is written in one piece."""
-    node, fix = site.node, Fix("Name the device as torch does: `cuda`, `cuda:0`, `cpu`", Safety.HINT)
+    node, fix = site.node, Fix("Use a device name of torch: `cuda`, `cuda:0` or `cpu`", Safety.HINT)
     meant = _meant(text)
     if meant is not None and isinstance(node, cst.SimpleString):
         new = cst.SimpleString(f"{node.quote}{meant}{node.quote}")
-        fix = Fix(f"Name it as torch does: `{meant}`", Safety.SAFE, (Edit(node, new),))
-    return Finding(event.span, f"torch knows no device `{text}`", fix)
+        fix = Fix(f"Use the device name of torch: `{meant}`", Safety.SAFE, (Edit(node, new),))
+    return Finding(event.span, f"torch has no device `{text}`: it raises RuntimeError", fix)
 
 
 def _meant(text: str) -> str | None:
@@ -263,13 +274,13 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
     given = [a.value for a in named]
     fix = Fix("Move the result: `.to(device)`", Safety.HINT)
     if event.call.endswith(".load_state_dict"):
-        fix = Fix("Give it to `torch.load`, as `map_location`", Safety.HINT)
+        fix = Fix("Pass `map_location` to `torch.load` instead", Safety.HINT)
     elif left and len(given) == 1 and not site.has_comment(call):
         left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         new = moved(call.with_changes(args=left), given[0])
         fix = Fix("Move the result", Safety.SAFE, (Edit(call, new),))
     words = " and ".join(f"`{a.keyword.value}`" for a in named if a.keyword is not None)
-    return Finding(event.span, f"`{event.call}` takes no argument {words}", fix)
+    return Finding(event.span, f"`{event.call}` has no parameter {words}: it raises TypeError", fix)
 
 
 #: What takes its data by place, and nothing else [torch/csrc/utils/tensor_new.cpp].
@@ -281,7 +292,11 @@ def _by_place(event: NoDevice, given: Span, site: Site) -> Finding | None:
     call = site.node
     if not isinstance(call, cst.Call):
         return None
-    message, fix = f"`{event.call}` takes a device by its name alone", Fix("Say `device=`", Safety.HINT)
+    title = "Add the keyword `device=`"
+    message, fix = (
+        f"`device` is a keyword-only argument of `{event.call}`: torch raises TypeError",
+        Fix(title, Safety.HINT),
+    )
     places = [arg for arg in call.args if arg.keyword is None and not arg.star]
     plain = (
         len(places) <= 2 or event.call.rpartition(".")[2] not in _ONE_PLACE
@@ -289,7 +304,7 @@ def _by_place(event: NoDevice, given: Span, site: Site) -> Finding | None:
     is_last = plain and bool(places) and site.span(places[-1].value) == given and not any(arg.star for arg in call.args)
     if is_last and not isinstance(places[-1].value, cst.SimpleString):  # a text would be a fixed device then
         new = keyword("device", places[-1].value).with_changes(comma=places[-1].comma)
-        fix = Fix("Say `device=`", Safety.SAFE, (Edit(places[-1], new),))
+        fix = Fix(title, Safety.SAFE, (Edit(places[-1], new),))
     return Finding(given, message, fix)
 
 
@@ -326,12 +341,12 @@ def _by_other(event: Call, site: Site) -> Finding | None:
     call = site.node
     if not isinstance(call, cst.Call):
         return None
-    message = "`.to` has no parameter `other`: torch calls it `tensor`"
+    message = "`.to` has no parameter `other`: torch calls it `tensor` and raises TypeError"
     given = next(a for a in call.args if a.keyword is not None and a.keyword.value == "other")
     if call.args[0] is not given:
-        return Finding(event.span, message, Fix("Give it first, without a name", Safety.HINT))
+        return Finding(event.span, message, Fix("Pass the tensor first, without a keyword", Safety.HINT))
     edit = Edit(given, cst.Arg(given.value, comma=given.comma))
-    return Finding(event.span, message, Fix("Give it by its place", Safety.SAFE, (edit,)))
+    return Finding(event.span, message, Fix("Remove the keyword `other=`", Safety.SAFE, (edit,)))
 
 
 def is_device_as_dtype(event: Call) -> bool:

@@ -317,7 +317,7 @@ def test_the_most_telling_of_two_wordings() -> None:
         "Expected all tensors to be on the same device, but got index is on cpu, different from other tensors on cuda:0"
     )
     assert error is not None
-    assert error.meaning == "one operand of the operation is on the CPU, the others are on cuda:0"
+    assert error.meaning == "one operand of the operation is on the CPU, and the other operands are on cuda:0"
 
 
 @pytest.mark.parametrize(

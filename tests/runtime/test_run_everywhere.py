@@ -55,15 +55,15 @@ def test_each_machine_has_a_row(tables: dict[str, list[dict[str, Any]]]) -> None
 
 def test_program_that_asks_for_a_card_by_name(tables: dict[str, list[dict[str, Any]]]) -> None:
     rows = tables["cuda"]
-    for machine in ("plain CPU", "XPU", "MPS", "CUDA build, no card"):
+    for machine in ("plain CPU", "XPU", "MPS", "CUDA build, no GPU"):
         assert (row(rows, machine)["status"], row(rows, machine)["where"].rpartition(":")[2]) == (1, "7"), machine
-    assert "no NVIDIA driver" in row(rows, "CUDA build, no card")["how"]
+    assert "no NVIDIA driver" in row(rows, "CUDA build, no GPU")["how"]
 
 
 def test_batch_that_stays_on_the_host(tables: dict[str, list[dict[str, Any]]]) -> None:
     rows = tables["found"]
-    assert row(rows, "plain CPU")["how"] == row(rows, "CUDA build, no card")["how"] == "ran to its end"
-    for machine, device in (("one CUDA card", "cuda:0"), ("two cards, the second current", "cuda:1"), ("XPU", "xpu:0")):
+    assert row(rows, "plain CPU")["how"] == row(rows, "CUDA build, no GPU")["how"] == "ran to its end"
+    for machine, device in (("one CUDA GPU", "cuda:0"), ("two GPUs, the second current", "cuda:1"), ("XPU", "xpu:0")):
         found = row(rows, machine)
         assert (found["status"], found["code"], found["where"].rpartition(":")[2]) == (1, "DEV103", "10")
         assert device in found["how"]

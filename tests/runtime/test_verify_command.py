@@ -74,7 +74,7 @@ def test_losses_that_vary_by_themselves_are_not_compared(program: Path, capsys: 
     assert verify(program, {"code": "DEV102", "at": "torch.rand(3)", "replace": [["(3)", "(3, device=device)"]]}) == 0
     out = capsys.readouterr().out
     assert "1 confirmed" in out
-    assert "note: losses differ from run to run under one seed" in out
+    assert "note: the losses differ between runs with the same seed" in out
 
 
 def test_refuted_fix_exits_1(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +177,7 @@ def test_many_fixes_cost_fewer_runs_than_fixes(program: Path, capsys: pytest.Cap
     on_card = [run for run in row["runs"] if "plain CPU" not in run["run"]]
     assert len(on_card) < len(fixes)
     assert not any("without DEV102" in run["run"] for run in on_card)
-    assert any("judged by 7 runs without groups" in note for note in row["notes"])
+    assert any("judged by 7 runs. Each run left out a group" in note for note in row["notes"])
 
 
 def test_page_and_trace_are_written(program: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,8 +46,8 @@ def test_alike(one: list[Any], other: list[Any]) -> None:
     ("one", "other", "said"),
     [
         (tensor(1, 2), tensor(1, 0), "2 becomes 0"),
-        (tensor(1, 2), tensor(1, 2, 3), "of shape (2) becomes one of (3)"),
-        (tensor(1, 2), tensor(1, 2, kind="float16"), "of float32 becomes one of float16"),
+        (tensor(1, 2), tensor(1, 2, 3), "of shape (2) becomes a tensor of shape (3)"),
+        (tensor(1, 2), tensor(1, 2, kind="float16"), "of float32 becomes a tensor of float16"),
         (tensor(1, 2), ["n", None], "a tensor of shape (2) becomes 'None'"),
         (["o", "Linear"], ["n", None], "an object of Linear becomes 'None'"),
         (["n", 3], ["n", 4], "3 becomes 4"),
@@ -139,7 +139,7 @@ def test_after_a_random_draw_on_another_device_only_shapes_are_compared() -> Non
 def test_places_are_compared_on_the_card() -> None:
     one, other = value(tensor(1, place="cuda:0")), value(tensor(1))
     (found,) = differences(run(values={"1": one}), run(values={"1": other}), ON_CARD)
-    assert found == Difference("value:1", "1", "line 2: a tensor on cuda:0 becomes one on cpu", "off cuda:0")
+    assert found == Difference("value:1", "1", "line 2: a tensor on cuda:0 becomes a tensor on cpu", "off cuda:0")
 
 
 @pytest.mark.parametrize(

@@ -290,7 +290,7 @@ def test_pytest_refutes_a_fix_by_which_a_test_fails(project: Path, launcher: Lau
     fix = ("torch.zeros(x.shape)", "torch.full(x.shape, 100.0).to(x)")
     report = run(launcher, "pytest", "-q", "tests/test_train.py", device="cpu", fix=fix)
     assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.REFUTED]
-    assert "which ran before" in report.fixes[0].judgement.evidence[0]
+    assert "which ran without the fix" in report.fixes[0].judgement.evidence[0]
 
 
 def test_pytest_does_not_reproduce_an_inert_fix(project: Path, launcher: Launcher) -> None:

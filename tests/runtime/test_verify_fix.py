@@ -53,7 +53,7 @@ def test_confirmed_fixes_are_written(program: Path, capsys: pytest.CaptureFixtur
     assert verify(program, SHIFT, SCALE, options=("--fix",)) == 0
     text = program.read_text(encoding="utf-8")
     assert text == PROGRAM.replace("(3.0)", "(3.0, device=device)").replace("6.0)", "6.0, device=device)")
-    assert "wrote 2 confirmed fixes.\nWhat was written runs as far" in capsys.readouterr().out
+    assert "wrote 2 confirmed fixes.\nThe program with these fixes reaches its intended end." in capsys.readouterr().out
 
 
 def test_a_refuted_fix_is_not_written(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +61,8 @@ def test_a_refuted_fix_is_not_written(program: Path, capsys: pytest.CaptureFixtu
     assert program.read_text(encoding="utf-8") == PROGRAM.replace("(3.0)", "(3.0, device=device)")
     out = capsys.readouterr().out
     assert (
-        "wrote 1 confirmed fix.\nWhat was written does not run as the original was meant to: it stops at line 8" in out
+        "wrote 1 confirmed fix.\nThe program with these fixes does not reach its intended end: it stops at line 8"
+        in out
     )
 
 
@@ -86,9 +87,7 @@ def test_a_read_only_file_is_refused_before_anything_runs(program: Path, capsys:
 
 def test_a_corrected_program_that_still_stops_is_no_success(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify(program, SHIFT) == 1
-    assert "The corrected program does not run as far as the original was meant to: it stops at line 8" in (
-        capsys.readouterr().out
-    )
+    assert "The corrected program does not reach its intended end: it stops at line 8" in (capsys.readouterr().out)
 
 
 def test_an_end_that_is_meant_is_a_success(program: Path) -> None:
@@ -114,7 +113,7 @@ def test_a_missed_fault_blocks_no_other_fix(missed: str, program: Path, capsys: 
     assert verify(program, SHIFT) == 1
     out = capsys.readouterr().out
     assert "1 confirmed." in out
-    assert "note: line 5: no fix is for this fault; it was let through to judge the others" in out
+    assert "note: line 5: no fix addresses this fault; it was ignored to judge the other fixes" in out
 
 
 def test_where_both_runs_stop_at_import_nothing_more_is_started(

@@ -34,7 +34,7 @@ class TestWarnings:
     def test_gone(self) -> None:
         judgement = judge(claim("DEV306"), run(warned=noticed(OLD)), run())
         assert judgement.verdict is Verdict.CONFIRMED
-        assert judgement.evidence == (f"without the fix, line 11 warns: {OLD}; with it, it does not",)
+        assert judgement.evidence == (f"without the fix, line 11 warns: {OLD}; with the fix, there is no warning",)
 
     def test_stays(self) -> None:
         seen = run(warned=noticed(OLD))
