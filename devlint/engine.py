@@ -470,6 +470,7 @@ class _Check:
             ]
             if any(of.start == span.start or of.end == span.end for of in others):
                 del self.found[code, span]
+                self.result.gave_way.append((code, span))
 
     def comments(self, suppressions: Suppressions) -> None:
         """Judge the comments themselves, after all that they silence was found."""

@@ -279,7 +279,8 @@ class FileResult:
     `others`: the other files that the findings follow from, as they were: `FileState.line` with the path from the file's
     directory. There are many of them in a project, and few different ones. `searched`: the names that were looked for
     in the files of the project. `left_alone`: where rules are silent on purpose, with the reason for a message; only when
-    the linter explains.
+    the linter explains. `gave_way`: what is not said because another finding says more of the same expression, by code and
+    place.
     """
 
     path: str
@@ -290,6 +291,7 @@ class FileResult:
     others: list[str] = field(default_factory=list)
     searched: Search | None = None
     left_alone: list[Diagnostic] = field(default_factory=list)
+    gave_way: list[tuple[str, Span]] = field(default_factory=list)
 
 
 # The engine's own findings; rules in packages have codes from their own modules.

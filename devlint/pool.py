@@ -12,6 +12,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 FILES_PER_JOB = 50  # below this number of files a worker process costs more than it saves
 CHUNK = 16
-CLOSING = 5.0  # seconds in which a worker may end what it is writing
+CLOSING = 5.0  # seconds in which all workers may end what they are writing
 
 _START = """
 import pickle, sys
@@ -107,7 +108,7 @@ class _Worker:
             self._send(safe_path())
             self._receive()
         except _DiedError as error:
-            self.end()
+            self.end(time.monotonic() + CLOSING)
             raise _CannotStartError from error
 
     def ask(self, tasks: Sequence[Task]) -> list[Outcome]:
@@ -138,11 +139,11 @@ class _Worker:
         with suppress(OSError):
             self._process.stdin.close()
 
-    def end(self) -> None:
-        """End the process."""
+    def end(self, until: float) -> None:
+        """End the process: by itself until a time of `time.monotonic`, then by force, as one in a long call of C."""
         self.let_go()
         try:
-            self._process.wait(CLOSING)
+            self._process.wait(max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -195,6 +196,7 @@ class _Crew:
             self._is_over = True
         for each in self._all:
             each.let_go()
+        until = time.monotonic() + CLOSING
         for each in self._all:
-            each.end()
+            each.end(until)
         self._threads.shutdown(wait=True)

@@ -121,6 +121,11 @@ def printable_lines(text: str, styled: bool = False, commands: bool = False) -> 
     return _LINE_COMMAND.sub(rf"\1{_REPLACED}", text) if "::" in text else text
 
 
+def printable_report(text: str) -> str:
+    """`printable_lines` for a report that quotes source code, whose tabs become blanks."""
+    return printable_lines(text.replace("\t", "    "))
+
+
 def _cropped(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "..."
 

@@ -129,6 +129,10 @@ def test_the_directory_of_python_itself_may_be_checked(monkeypatch: pytest.Monke
 
 SLEEPY = "import time; from devlint.engine import Linter; Linter.check = lambda self, source: time.sleep(600); main()"
 BUSY = "from devlint.engine import Linter; Linter.check = lambda self, source: [0 for _ in iter(int, 1) if _]; main()"
+IN_C = (
+    "import os; from devlint.engine import Linter; "
+    "Linter.check = lambda self, source: (open(str(os.getpid()), 'w').close(), sum(range(10**13))); main()"
+)
 STARTS = """
 import os, sys
 from devlint import pool
@@ -189,6 +193,31 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path, number: 
     assert all(_wait(partial(_is_gone, each), 5) for each in workers)
     assert b"Traceback" not in err
     assert process.returncode == (-9 if number == signal.SIGKILL else 128 + number)
+
+
+@pytest.mark.skipif(
+    not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="needs Linux's list of children"
+)
+def test_workers_in_a_long_call_of_c_are_killed_together(tmp_path: Path) -> None:
+    for index in range(4):
+        (tmp_path / f"m{index}.py").write_text("import torch\nx = torch.zeros(3).to('cuda')\n")
+    starts = STARTS.format(patch=IN_C).replace("sys.exit", "pool.CLOSING = 4\nsys.exit")
+    process = subprocess.Popen(
+        [sys.executable, "-c", starts], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    workers: list[int] = []
+
+    def ready() -> bool:
+        workers[:] = [int(each.name) for each in tmp_path.iterdir() if each.name.isdigit()]
+        return len(workers) == 2
+
+    assert _wait(ready, 60)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert all(map(_is_gone, workers))
+    assert time.monotonic() - began < 7  # one wait for both of them
 
 
 def test_a_worker_that_does_not_start_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

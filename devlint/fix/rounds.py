@@ -154,12 +154,12 @@ def _try(
     """Apply some fixes, and try those of the findings that come up by it, until none is left that was not there before.
 
     A fault may hide another one, as the first of two operands on the wrong device hides the second; so a finding that
-    comes up is no objection when its own fix removes it. Where only safe fixes are allowed, the text before that is given
-    back.
+    comes up is no objection when its own fix removes it, or when it was there and had given way to a fixed one. Where only
+    safe fixes are allowed, the text before that is given back.
     """
     steps: list[tuple[Source, FileResult, Sequence[TextEdit], Sequence[Diagnostic]]] = []
     applied = {(d.code, d.span) for d in batch}
-    stay = [key for key in _keys(before) if key not in applied]
+    stay = [*(key for key in _keys(before) if key not in applied), *before.gave_way]
     gone: list[Key] = []
     after, result = source, before
 

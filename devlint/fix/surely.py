@@ -20,6 +20,7 @@ from devlint.fix.places import Function, Level, Place
 Kind = Literal["tensor", "module", "device", "generator"]
 
 _DEPTH = 14  # names that are followed through others
+_STEPS = 4000  # of one question
 #: Methods that tensors have, and no array, data frame, packed sequence, distribution, module or record beside them.
 _TENSOR_ONLY = frozenset({
     "unsqueeze", "unsqueeze_", "squeeze_", "permute", "masked_fill", "masked_fill_", "masked_select", "index_select",
@@ -45,21 +46,25 @@ _PARTS = frozenset({"T", "mT", "H", "mH", "data", "real", "imag"})
 
 @dataclass
 class Surely:
-    """The questions about one file, each answered once."""
+    """The questions about one file. Each has a number of steps of its own, so that no answer hangs on the ones before."""
 
     module: ast.Module
     names: Names = field(init=False)
     _asked: set[tuple[str, str, int, int]] = field(default_factory=set)
-    _left: int = 4000  # steps for one question
+    _left: int = 0
 
     def __post_init__(self) -> None:
         self.names = Names(self.module)
 
     def holds(self, kind: Kind, node: ast.expr, at: Place) -> bool:
         """Whether an expression is surely of a kind where the place is reached."""
-        self._asked.clear()
-        self._left = 4000
+        self._begin()
         return self._is(kind, node, at, _DEPTH)
+
+    def has_parameters(self, node: ast.expr, at: Place) -> bool:
+        """Whether an expression is a module, and one with parameters where that is the object a method is called on."""
+        self._begin()
+        return self._has_parameters(node, at, _DEPTH)
 
     def has_device(self, node: ast.expr, at: Place) -> bool:
         """Whether `.device` of an expression is read, or set, by the code itself: always before the place, or by the methods
@@ -91,6 +96,10 @@ class Surely:
             return True
         steps = [n for n in ast.walk(self.module) if isinstance(n, ast.Call) and _same(n.func, f"{path}.step")]
         return bool(steps) and not any(isinstance(n, ast.Call) and _same(n.func, path) for n in ast.walk(self.module))
+
+    def _begin(self) -> None:
+        self._asked.clear()
+        self._left = _STEPS
 
     # Expressions
 
@@ -155,15 +164,14 @@ class Surely:
             return False
         given = _parameters_of(node.value)
         if given is not None:
-            return self.has_parameters(given, at)
+            return self._has_parameters(given, at, depth)
         return self._is("tensor", node.value, at, depth)
 
-    def has_parameters(self, node: ast.expr, at: Place) -> bool:
-        """Whether an expression is a module, and one with parameters where that is the object a method is called on."""
+    def _has_parameters(self, node: ast.expr, at: Place, depth: int) -> bool:
         class_ = self._class_at(at)
         if class_ is not None and isinstance(node, ast.Name) and node.id == self._self_at(at):
             return self.names.is_module_class(class_) and self.names.has_parameters(class_)
-        return self._is("module", node, at, _DEPTH)
+        return self._is("module", node, at, depth)
 
     def _result(self, call: ast.Call, at: Place, depth: int) -> str:
         """What a call gives, by the words of `knowledge.Function.result`; "" for what is not shown."""

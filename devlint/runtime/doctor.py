@@ -27,6 +27,8 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from devlint.commands.shell import parse
 from devlint.errors import UsageError
+from devlint.report import data
+from devlint.terminal import printable_report
 
 Status: TypeAlias = Literal["ok", "info", "warning", "problem"]
 
@@ -585,9 +587,9 @@ def main(argv: Sequence[str], probes: Probes | None = None) -> int:
     facts = gather(probes or Probes())
     checks = diagnose(facts)
     if options.json:
-        print(json.dumps({"checks": [asdict(check) for check in checks], "facts": asdict(facts)}))
+        print(data.as_json({"checks": [asdict(check) for check in checks], "facts": asdict(facts)}))
     else:
-        print(as_text(checks))
+        print(printable_report(as_text(checks)))
     return int(any(check.status == "problem" for check in checks))
 
 

@@ -21,7 +21,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from devlint.errors import UsageError
+from devlint.report import data
 from devlint.runtime.findings import shown
+from devlint.terminal import printable_report
 
 LIMIT: Final = 600.0  # seconds on one machine
 
@@ -236,7 +238,9 @@ def _as_text(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], lis
             )
     ended = sum(stop.ends for stop in stops)
     lines += ["", f"devlint: the program ends early on {ended} of {len(stops)} machines"]
-    return "\n".join(lines) + "\n"
+    return printable_report("
+".join(lines)) + "
+"
 
 
 def _as_json(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], list[str]]) -> str:
@@ -251,4 +255,4 @@ def _as_json(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], lis
         }
         for stop in stops
     ]
-    return json.dumps({"program": script, "machines": rows}, indent=2) + "\n"
+    return data.as_json({"program": script, "machines": rows}, indent=2) + "\n"

@@ -163,6 +163,9 @@ def _copies(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
 
 def _races(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
     """Memory that the host reads while a copy into it may be under way."""
+    anew = [race for key, race in with_fix.races.items() if key in claim.written and key not in without.races]
+    if anew and without.races:
+        return Verdict.REFUTED, f"{claim.at}: in what the fix writes, too, {', '.join(sorted(anew[0].texts))}"
     gone = [race for key, race in without.races.items() if key not in with_fix.races and with_fix.ran(key)]
     if gone:
         race = gone[0]
@@ -176,10 +179,11 @@ def _races(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
 
 
 def _warnings(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
-    """Warnings of libraries at the fix's statements."""
+    """Warnings of libraries at the fix's statements, and at those that it writes."""
+    places = claim.own | claim.written
 
     def texts(run: Run) -> dict[str, Noticed]:
-        return {text: run.warned[key] for key in claim.own if key in run.warned for text in run.warned[key].texts}
+        return {text: run.warned[key] for key in places if key in run.warned for text in run.warned[key].texts}
 
     before, after = texts(without), texts(with_fix)
     if not before or not any(with_fix.ran(key) for key in claim.own):

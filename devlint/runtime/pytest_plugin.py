@@ -464,11 +464,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     from devlint.runtime.family import merged
     from devlint.runtime.findings import CAUGHT, Totals, from_events, size, times
+    from devlint.terminal import printable
 
     events = _merged(session)
     totals = Totals.of(events)
-    write = terminalreporter.write_line
-    terminalreporter.section(f"devlint: {session.watch.device if session.watch else session.text}")
+
+    def write(line: str) -> None:
+        terminalreporter.write_line(printable(line))
+
+    terminalreporter.section(printable(f"devlint: {session.watch.device if session.watch else session.text}"))
     write(
         f"the host waited {times(totals.synchronizations)}; {totals.transfers} transfers, "
         f"{size(totals.bytes_in)} to the device and {size(totals.bytes_out)} back"

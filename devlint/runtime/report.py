@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from devlint.report import data
 from devlint.runtime.correction import shown
 from devlint.runtime.runs import Run, Stop, Verdict
 
@@ -101,7 +101,7 @@ def as_json(report: Report) -> str:
 
     Rows and columns are 1-based, columns in code points, as in the linter's own JSON.
     """
-    return json.dumps(
+    return data.as_json(
         {
             "version": 1,
             "program": report.script,
@@ -125,7 +125,6 @@ def as_json(report: Report) -> str:
             "exit_code": report.exit_code,
         },
         indent=2,
-        ensure_ascii=False,
     )
 
 

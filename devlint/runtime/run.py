@@ -25,12 +25,14 @@ from typing import Any, Final, NoReturn
 
 from devlint.commands.shell import parse
 from devlint.errors import UsageError
+from devlint.report import data
 from devlint.runtime.everywhere import run_on_all
 from devlint.runtime.family import Family, Member, Report, merged
 from devlint.runtime.findings import Finding, Totals, shown, size, source_line, times, transfers_by_line
 from devlint.runtime.launch import StepLimit, end_now, extra_environment, is_devlint
 from devlint.runtime.signals import reported_before
 from devlint.runtime.watch import DEVICES, Watch, cannot_simulate, check_device, choose_device, show_exception, watching
+from devlint.terminal import printable_report
 
 NOT_SIMULATED: Final = 3
 _MOST_NOTES = 20
@@ -336,7 +338,7 @@ class _Written:
             lines.append(f"the program: {end.how}")
         counts = [sum(finding.kind == kind for finding in findings) for kind in ("error", "warning", "note")]
         lines.append("devlint: " + ", ".join(_counted(*each) for each in zip(counts, _WORDS, strict=True)))
-        return "\n".join(lines) + "\n"
+        return printable_report("\n".join(lines)) + "\n"
 
     def _totals(self) -> list[str]:
         events = [*self.watch.recorder.events(), *(event for each in self.others for event in each.events)]
@@ -382,7 +384,7 @@ class _Written:
             "replaced": self._notes(),
             "processes": [each.as_row() for each in self.others],
         }
-        return json.dumps(row) + "\n"
+        return data.as_json(row) + "\n"
 
 
 _WORDS = ("error", "warning", "note")

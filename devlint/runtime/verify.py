@@ -26,6 +26,7 @@ from devlint.runtime.places import Places
 from devlint.runtime.processes import Launcher
 from devlint.runtime.runs import Judgement, Verdict
 from devlint.runtime.writing import write_confirmed
+from devlint.terminal import printable, printable_report
 
 __all__ = ["Finder", "Launcher", "Report", "Request", "Runner", "find_with_linter", "main", "verify"]
 
@@ -248,12 +249,12 @@ def main(argv: list[str]) -> int:
 
             _write(options.trace, as_trace(report))
     except SourceError as error:
-        print(f"{named}:{error.row}:{error.column}: DEV900 {error}", file=sys.stderr)
+        print(printable(f"{named}:{error.row}:{error.column}: DEV900 {error}"), file=sys.stderr)
         return 2
     except DevlintError as error:
-        print(f"devlint verify: {error}", file=sys.stderr)
+        print(printable(f"devlint verify: {error}"), file=sys.stderr)
         return 2
-    print(as_json(report) if options.json else as_text(report))
+    print(as_json(report) if options.json else printable_report(as_text(report)))
     return report.exit_code
 
 
@@ -314,6 +315,7 @@ def _verify(request: Request, options: argparse.Namespace) -> Report:
     def say(label: str) -> None:
         nonlocal made
         made += 1
+        label = printable(label)
         if sys.stderr.isatty():
             print(f"\r\x1b[Kdevlint verify: run {made}: {label} ...", end="", file=sys.stderr, flush=True)
         else:

@@ -128,6 +128,43 @@ def test_nested_findings_are_fixed_over_rounds() -> None:
     assert len(outcome.fixed) == 3
 
 
+def giving_way(code: str, to: str, old: str) -> Rule[Any]:
+    """A rule that reports calls of a name, without a fix, where another rule says nothing of the same call."""
+
+    class GivingWay(Named):
+        meta = RuleMeta(code, "giving-way", "x", "0.1.0", "certain", Severity.WARNING, "never", (), gives_way=(to,))
+        event = Event
+        function = old
+
+        def fix(self, event: Event, call: cst.Call, site: Site) -> Fix | None:
+            return None
+
+    return GivingWay()
+
+
+class Slower(Named):
+    """The fix calls what another rule finds."""
+
+    meta = RuleMeta("DEV186", "renaming", "x", "0.1.0", "certain", Severity.ERROR, "always", ())
+    event = Event
+    function = "raw"
+
+    def fix(self, event: Event, call: cst.Call, site: Site) -> Fix | None:
+        return Fix("Call `slow`", Safety.SAFE, (Edit(call.func, cst.Name("slow")),))
+
+
+def test_finding_that_gave_way_to_the_fixed_one_is_no_objection() -> None:
+    outcome = fix("raw(1)\n", Slower(), giving_way("DEV185", "DEV186", "raw"), giving_way("DEV185", "DEV186", "slow"))
+    assert outcome.text == "slow(1)\n"
+    assert [d.code for d in outcome.result.diagnostics] == ["DEV185"]
+
+
+def test_finding_that_no_one_gave_way_for_is_an_objection() -> None:
+    outcome = fix("raw(1)\n", Slower(), giving_way("DEV185", "DEV186", "slow"))
+    assert outcome.text == "raw(1)\n"
+    assert "brings DEV185" in outcome.rejected[0].reason
+
+
 class Clashing(Named):
     """A finding without a fix for `first` in a file that calls `second` as well."""
 

@@ -164,6 +164,32 @@ def test_failure_in_place_gives_the_old_content_back(tmp_path: Path, monkeypatch
     assert (path.read_bytes(), sorted(os.listdir(tmp_path))) == (b"the old content", ["a.py", "b.py"])
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a forked process")
+@pytest.mark.parametrize("moment", ["before", "half way", "after"])
+def test_file_with_two_names_is_whole_beside_itself_when_killed_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(b"the old content")
+    os.link(path, tmp_path / "b.py")
+
+    def killed(target: Path, content: bytes) -> None:
+        with open(target, "r+b") as file:
+            file.write({"before": b"", "half way": content[:2], "after": content}[moment])
+            file.flush()
+            os._exit(9)
+
+    monkeypatch.setattr("devlint.fix.write._overwrite", killed)
+    child = os.fork()
+    if child == 0:
+        write_file(path, b"new content")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] >> 8 == 9
+    beside = [each.read_bytes() for each in tmp_path.iterdir() if each.name not in ("a.py", "b.py")]
+    assert beside == [b"new content"]
+    assert path.stat().st_nlink == 2
+
+
 def test_name_as_long_as_names_may_be(tmp_path: Path) -> None:
     path = tmp_path / ("a" * 250 + ".py")
     path.write_bytes(b"old")

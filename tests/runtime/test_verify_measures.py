@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,8 +24,17 @@ def claim(code: str, watch: str = "2") -> Claim:
     return Claim(0, code, "1", 11, frozenset("1"), frozenset(watch))
 
 
+def writing(code: str) -> Claim:
+    """A fix that writes its statement anew inside another one, as a `try` around it."""
+    return replace(claim(code), written=frozenset({"+0"}))
+
+
 def noticed(text: str, statement: int = 1) -> dict[str, Noticed]:
     return {str(statement): Noticed(10 + statement, 1, frozenset({text}))}
+
+
+def noticed_anew(text: str) -> dict[str, Noticed]:
+    return {"+0": Noticed(12, 1, frozenset({text}))}
 
 
 OLD = "FutureWarning: `old` is deprecated"
@@ -39,6 +49,10 @@ class TestWarnings:
     def test_stays(self) -> None:
         seen = run(warned=noticed(OLD))
         assert judge(claim("DEV209"), seen, seen).verdict is Verdict.REFUTED
+
+    def test_stays_in_what_the_fix_writes(self) -> None:
+        judgement = judge(writing("DEV306"), run(warned=noticed(OLD)), run(warned=noticed_anew(OLD)))
+        assert judgement.verdict is Verdict.REFUTED
 
     def test_one_of_two_gone(self) -> None:
         both = {"1": Noticed(11, 2, frozenset({OLD, "UserWarning: no card"}))}
@@ -59,6 +73,13 @@ class TestRaces:
     def test_stays(self) -> None:
         seen = run(races=noticed("tolist", 2))
         assert judge(claim("DEV505"), seen, seen).verdict is Verdict.REFUTED
+
+    def test_stays_in_what_the_fix_writes(self) -> None:
+        judgement = judge(writing("DEV505"), run(races=noticed("tolist", 2)), run(races=noticed_anew("tolist")))
+        assert judgement.verdict is Verdict.REFUTED
+
+    def test_gone_with_what_the_fix_writes(self) -> None:
+        assert judge(writing("DEV505"), run(races=noticed("tolist", 2)), run()).verdict is Verdict.CONFIRMED
 
     def test_brought_by_a_fix_of_any_rule(self) -> None:
         judgement = judge(claim("DEV503"), run(), run(races=noticed("item", 3)))
