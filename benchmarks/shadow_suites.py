@@ -9,6 +9,7 @@ of both runs (of the process and its children), repeats, and the places. A row t
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -111,11 +112,12 @@ def git(where: Path) -> str:
 
 
 def places(output: str, where: str) -> list[dict[str, Any]]:
-    """The rows below "fails on the card"."""
+    """The rows below "fails on the card", up to the next heading."""
     _, _, listed = output.partition("\nfails on the card, at ")
+    rows = itertools.takewhile(lambda line: line.startswith("  "), listed.splitlines()[1:])
     return [
         {**match.groupdict(), "line": int(match["line"]), "file": match["file"].replace(where + os.sep, "")}
-        for line in listed.splitlines()
+        for line in rows
         if (match := _PLACE.fullmatch(line))
     ]
 
