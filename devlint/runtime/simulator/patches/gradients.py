@@ -76,13 +76,10 @@ def _root_gradient(simulation: Simulation, position: int, root: Any, gradient: A
     if WILD in (mark_of(root), mark_of(gradient)):
         return gradient
     expected, found = simulation.device_of(root), simulation.device_of(gradient)
-    if found == expected:
-        return gradient
-    if gradient.dim() == 0:
-        return gradient.to(expected)
-    simulation.fault(
-        RuntimeError, f"invalid gradient at index {position} - expected device {expected} but got {found}"
-    )
+    if found != expected and gradient.dim():
+        text = f"invalid gradient at index {position} - expected device {expected} but got {found}"
+        simulation.fault(RuntimeError, text)
+    return gradient if found == expected else gradient.to(expected)
 
 
 def adopt(gradient: torch.Tensor, owner: torch.Tensor, *, scalars: bool) -> None:
