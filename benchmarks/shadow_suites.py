@@ -17,28 +17,62 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 RESULTS = Path(__file__).with_suffix(".json")
-LIMIT = 900
-# Name: package, folder of the package in the checkout or "" for the installed one, tests.
-SUITES: dict[str, tuple[str, str, list[str]]] = {
-    "nflows": ("nflows", "", ["tests"]),
-    "normflows": ("normflows", ".", ["normflows"]),
-    "kornia": ("kornia", ".", ["tests/losses", "tests/metrics"]),
-    "pytorch-metric-learning": ("pytorch_metric_learning", "src", ["tests/losses"]),
-    "torch_geometric": ("torch_geometric", ".", ["test/nn/aggr", "test/nn/norm", "test/nn/pool", "test/nn/dense"]),
-    "pytorch_optimizer": ("pytorch_optimizer", ".", ["tests"]),
-    "botorch": ("botorch", ".", ["test/acquisition/test_analytic.py", "test/sampling", "test/utils/probability"]),
-    "smp-losses": ("segmentation_models_pytorch", ".", ["tests/test_losses.py"]),
-    "torchmetrics": ("torchmetrics", "src", ["tests/unittests/bases"]),
-    "timm-layers": ("timm", ".", ["tests/test_layers.py", "tests/test_layers_drop.py", "tests/test_layers_pool.py"]),
-    "gpytorch": ("gpytorch", ".", ["test/kernels", "test/likelihoods", "test/distributions"]),
-    "monai-losses": ("monai", ".", ["tests/losses"]),
-    "zuko": ("zuko", ".", ["tests"]),
-    "lightly-losses": ("lightly", ".", ["tests/loss", "tests/models/modules"]),
-    "auraloss": ("auraloss", ".", ["tests"]),
-    "piq": ("piq", ".", ["tests"]),
+LIMIT = 600
+
+
+class Suite(NamedTuple):
+    """package: to shadow. source: folder of it in the checkout, "" for the installed one. environment: for its tests."""
+
+    package: str
+    source: str
+    tests: list[str]
+    environment: tuple[str, ...] = ()
+
+
+SUITES: dict[str, Suite] = {
+    "nflows": Suite("nflows", "", ["tests"]),
+    "normflows": Suite("normflows", ".", ["normflows"]),
+    "kornia": Suite("kornia", ".", ["tests/losses", "tests/metrics", "tests/geometry/liegroup"]),
+    "pytorch-metric-learning": Suite(
+        "pytorch_metric_learning",
+        "src",
+        ["tests/miners", "tests/distances", "tests/reducers", "tests/regularizers", "tests/utils"],
+        ("TEST_DEVICE=cpu", "TEST_DTYPES=float32"),
+    ),
+    "torch_geometric": Suite("torch_geometric", ".", ["test/nn/aggr", "test/nn/norm", "test/nn/pool", "test/nn/dense"]),
+    "pytorch_optimizer": Suite("pytorch_optimizer", ".", ["tests"]),
+    "botorch": Suite("botorch", ".", ["test/acquisition/test_analytic.py", "test/sampling", "test/utils/probability"]),
+    "smp-losses": Suite("segmentation_models_pytorch", ".", ["tests/test_losses.py"]),
+    "torchmetrics": Suite("torchmetrics", "src", ["tests/unittests/bases"]),
+    "timm-layers": Suite(
+        "timm", ".", ["tests/test_layers.py", "tests/test_layers_drop.py", "tests/test_layers_pool.py"]
+    ),
+    "torchvision-ops": Suite("torchvision", "", ["test/test_ops.py"]),
+    "gpytorch": Suite("gpytorch", ".", ["test/kernels", "test/likelihoods", "test/distributions"]),
+    "zuko": Suite("zuko", ".", ["tests"]),
+    "lightly-losses": Suite("lightly", ".", ["tests/loss", "tests/models/modules"]),
+    "auraloss": Suite("auraloss", ".", ["tests"]),
+    "piq": Suite("piq", ".", ["tests"]),
+    "torchcde": Suite("torchcde", ".", ["test"]),
+    "xitorch": Suite("xitorch", ".", ["xitorch/_tests/test_interp.py", "xitorch/_tests/test_linop.py"]),
+    "pytorch-struct": Suite("torch_struct", ".", ["tests"]),
+    "pyqtorch": Suite("pyqtorch", ".", ["tests/primitives", "tests/noise", "tests/test_circuit.py"]),
+    "ptwt": Suite("ptwt", "src", ["tests"]),
+    "vector-quantize": Suite("vector_quantize_pytorch", ".", ["tests"]),
+    "snntorch": Suite("snntorch", ".", ["tests"]),
+    "torchsurv": Suite("torchsurv", "src", ["tests"]),
+    "kymatio": Suite("kymatio", ".", ["tests/scattering1d/test_torch_scattering1d.py", "tests/scattering3d"]),
+    "relie": Suite("relie", ".", ["relie/test"]),
+    "pytorch-crf": Suite("torchcrf", ".", ["tests"]),
+    "mpc": Suite("mpc", ".", ["tests"]),
+    "captum": Suite("captum", ".", ["tests/attr/test_saliency.py", "tests/attr/layer", "tests/attr/neuron"]),
+    "pytorch-ood": Suite("pytorch_ood", "src", ["tests/loss", "tests/detectors"]),
+    "TorchDR": Suite("torchdr", ".", ["torchdr/tests/test_affinity.py", "torchdr/tests/test_utils.py"]),
+    "pyro": Suite("pyro", ".", ["tests/distributions/test_hmm.py", "tests/ops"]),
+    "speechbrain": Suite("speechbrain", ".", ["tests/unittests/test_losses.py", "tests/unittests/test_features.py"]),
 }
 _PLACE = re.compile(r"  (?P<file>\S.*?):(?P<line>\d+): (?P<code>DEV\d+) (?P<message>.*)")
 
@@ -47,10 +81,11 @@ def main(folder: str, names: list[str]) -> None:
     """Run the suites and write the results after each."""
     rows: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for name in names or list(SUITES):
-        package, source, tests = SUITES[name]
+        package, source, tests, environment = SUITES[name]
         where = Path(folder, name)
-        plain_seconds, plain = run(where, source, tests)
-        shadow_seconds, shadow = run(where, source, ["--devlint-device=sim", f"--devlint-shadow={package}", *tests])
+        plain_seconds, plain = run(where, source, tests, environment)
+        options = ["--devlint-device=sim", f"--devlint-shadow={package}"]
+        shadow_seconds, shadow = run(where, source, [*options, *tests], environment)
         rows[name] = {
             "commit": git(where),
             "package": package,
@@ -67,9 +102,10 @@ def main(folder: str, names: list[str]) -> None:
 _NOTED = ("on the card by themselves", "repeated on the card", "not repeated", "failed for other reasons")
 
 
-def run(where: Path, source: str, arguments: list[str]) -> tuple[float, str]:
+def run(where: Path, source: str, arguments: list[str], extra: tuple[str, ...]) -> tuple[float, str]:
     """CPU seconds and output of one run of pytest."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    environment.update(setting.split("=", 1) for setting in extra)
     if source:
         environment["PYTHONPATH"] = str(where / source)
     command = [
@@ -83,6 +119,7 @@ def run(where: Path, source: str, arguments: list[str]) -> tuple[float, str]:
         "-W",
         "ignore",
         "--tb=line",
+        "--continue-on-collection-errors",
     ]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:

@@ -81,6 +81,42 @@ class Box:
     def area(self):
         return self.corners.prod() + torch.zeros(3)
 
+class Weighted(nn.Module):
+    def __init__(self, weight=None, act=None):
+        super().__init__()
+        self.weight = weight
+        self.act = act
+    def forward(self, x):
+        x = x if self.weight is None else x * self.weight
+        return x if self.act is None else self.act(x)
+
+def relu(x):
+    return x.relu()
+
+def shifted(x):
+    return x + torch.ones(3)
+
+def add_in_place(x):
+    return x.add_(torch.ones(3))
+
+def two(x):
+    return scale(shifted(x))
+
+def draw(law, n=2):
+    return law.rsample((n,)) + torch.zeros(3)
+
+def pushed(change, x):
+    return change(x) + torch.zeros(3)
+
+class Turn:
+    def __init__(self, angle):
+        self.angle = angle
+    @classmethod
+    def between(cls, x, y):
+        return cls(x - y + torch.zeros(3))
+    def __call__(self, x):
+        return x + torch.ones(3) * self.angle
+
 class Movable(Box):
     def to(self, device):
         self.corners = self.corners.to(device)
@@ -109,6 +145,9 @@ OFFSET, INVERSE = line_of("x * self.weight + self"), line_of("return y / self")
 SCALE, ON_HOST, HALF = line_of("return x * torch.full"), line_of("def on_host"), line_of("return torch.full((3,), 0.5)")
 CHECK = line_of("raise ValueError(f")
 AREA = line_of("return self.corners.prod")
+WEIGHTED, SHIFTED = line_of("x = x if self.weight is None"), line_of("return x + torch.ones(3)\n\ndef add")
+IN_PLACE, DRAW, PUSHED = line_of("return x.add_"), line_of("return law.rsample"), line_of("return change(x)")
+BETWEEN, TURN = line_of("return cls(x - y"), line_of("return x + torch.ones(3) * self.angle")
 
 PLACES = {
     "a plain attribute of a module": (
@@ -145,6 +184,54 @@ PLACES = {
         "def test_it():\n    Movable(torch.ones(3)).area()\n",
         f"  somelib.py:{AREA}: DEV102 *",
         "      called as somelib.Box.area, *",
+    ),
+    "a class method": (
+        "def test_it():\n    Turn.between(torch.ones(3), torch.ones(3))\n",
+        f"  somelib.py:{BETWEEN}: DEV102 *",
+        "      called as somelib.Turn.between, *",
+    ),
+    "an object that is called": (
+        "def test_it():\n    Turn(0.5)(torch.ones(3))\n",
+        f"  somelib.py:{TURN}: DEV102 *",
+        "      called as somelib.Turn.__call__, *",
+    ),
+    "an input that is written in place and was computed": (
+        "def test_it():\n    add_in_place(torch.ones(3, requires_grad=True) * 2)\n",
+        f"  somelib.py:{IN_PLACE}: DEV102 *",
+        "      called as somelib.add_in_place, *",
+    ),
+    "a distribution": (
+        "def test_it():\n    draw(torch.distributions.Normal(torch.zeros(3), torch.ones(3)))\n",
+        f"  somelib.py:{DRAW}: DEV102 *",
+        "      called as somelib.draw, *",
+    ),
+    "a distribution of a distribution": (
+        "def test_it():\n    law = torch.distributions.Normal(torch.zeros(2, 3), torch.ones(3))\n"
+        "    draw(law=torch.distributions.Independent(law, 1))\n",
+        f"  somelib.py:{DRAW}: DEV102 *",
+        "      called as somelib.draw, *",
+    ),
+    "a transform": (
+        "def test_it():\n    change = torch.distributions.AffineTransform(torch.ones(3), torch.ones(3))\n"
+        "    pushed(change, torch.ones(3))\n",
+        f"  somelib.py:{PUSHED}: DEV102 *",
+        "      called as somelib.pushed, *",
+    ),
+    "a module with a weight, after one without": (
+        "def test_it():\n    for weight in (None, None, torch.ones(3)):\n        Weighted(weight)(torch.ones(3))\n",
+        f"  somelib.py:{WEIGHTED}: DEV1*",
+        "      called as somelib.Weighted, *",
+    ),
+    "a module with another function, after one without": (
+        "def test_it():\n    for act in (relu, relu, shifted):\n        Weighted(act=act)(torch.ones(3))\n",
+        f"  somelib.py:{SHIFTED}: DEV102 *",
+        "      called as somelib.Weighted, *",
+    ),
+    "a module with another part, after one like it": (
+        "def test_it():\n    for part in (Good, Good, Shift):\n"
+        "        Weighted(torch.nn.Parameter(torch.ones(3)), part())(torch.ones(3))\n",
+        f"  somelib.py:{OFFSET}: DEV106 *",
+        "      called as somelib.Weighted, *",
     ),
     "an error of the library's own": (
         "def test_it():\n    Checks()(torch.ones(3))\n",
@@ -276,6 +363,30 @@ def test_everything_is_as_before_afterwards(pytester: pytest.Pytester) -> None:
 def test_calls_during_construction_are_no_calls(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    Box(torch.ones(3))\n")
     result.stdout.fnmatch_lines(["repeated on the card: 0 calls*"])
+
+
+TWICE = {
+    "a function": "def test_it():\n    two(torch.ones(3))\n    two(torch.ones(3))\n",
+    "in another test": "def test_one():\n    two(torch.ones(3))\ndef test_it():\n    two(torch.ones(2, 3))\n",
+    "a module": "class Both(nn.Module):\n    def forward(self, x):\n        return scale(shifted(x))\n"
+    "Both.__module__ = 'somelib'\ndef test_it():\n    for _ in range(3):\n        Both()(torch.ones(3))\n",
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_what_a_failing_call_would_do_next_is_repeated_by_itself(pytester: pytest.Pytester, name: str) -> None:
+    result = shadowed(pytester, "from torch import nn\n" + TWICE[name])
+    result.stdout.fnmatch_lines(["fails on the card, at 2 places:", f"  somelib.py:{SCALE}: DEV102 *"])
+    result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
+
+
+def test_test_cases_of_the_package_are_no_calls(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        cases="import unittest, torch\nclass Case(unittest.TestCase):\n    def check(self, x):\n        return x + 1\n"
+    )
+    test = "import cases\nclass TestIt(cases.Case):\n    def test_it(self):\n        self.check(torch.ones(3))\n"
+    result = shadowed(pytester, test, package="=cases")
+    result.stdout.fnmatch_lines(["repeated on the card: 0 calls of 0 callables, 0 more *"])
 
 
 def test_calls_inside_a_call_are_not_repeated_alone(pytester: pytest.Pytester) -> None:

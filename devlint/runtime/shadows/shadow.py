@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import io
+import itertools
 import os
 import random
 import re
@@ -21,7 +22,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from types import CodeType, FunctionType, TracebackType
+from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import Any, Final
 
 import torch
@@ -41,6 +42,8 @@ from devlint.runtime.watch import Watch, chain
 _MOST_EACH: Final = 3  # repeats of one callable with arguments of the same kinds
 _MOST_PLACES: Final = 500
 _MOST_NAMES: Final = 8
+_MOST_PARTS: Final = 16
+_MODULE_CALLS: Final = ("_wrapped_call_impl", "__call__")
 _MODULE_NAMES: Final = frozenset(dir(torch.nn.Module))
 _NEVER_WRAPPED: Final = (torch.Tensor, torch.autograd.Function, BaseException, enum.Enum)
 _clock: Final = time.perf_counter  # the real one: a simulation puts another in its place
@@ -121,11 +124,12 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """Copies of a call's arguments, made before it, and the random numbers it began with."""
+    """Copies of a call's arguments, made before it, and the random numbers it began with. what: is called, for a key."""
 
     args: Any
     kwargs: Any
     states: Any
+    what: Any
 
 
 class _Thread(threading.local):
@@ -147,6 +151,8 @@ class Shadow:
         self.fresh: list[Shadowed] = []  # of the running test
         self._thread = _Thread()
         self._seen: Counter[Any] = Counter()
+        # What failed on the card: its repeat ends there, so that what it calls is repeated by itself from then on.
+        self._failed_there: set[Any] = set()
         # The first call of a kind is always repeated; more of them while that takes no longer than the suite's own calls.
         self._own_seconds = self._spent_seconds = 0.0
         self._simulation: Simulation | None = None
@@ -205,14 +211,19 @@ class Shadow:
         """Carry a call out as ever, and repeat it on the card afterwards."""
         __tracebackhide__ = True
         thread = self._thread
+        inside = _called(function, args) in self._failed_there
         thread.depth += 1
         began = _clock()
         try:
             prepared = self._prepared(function, args, kwargs) if self.test else None
             before = _clock()
-            result = function(*args, **kwargs)
+            thread.depth -= inside
+            try:
+                result = function(*args, **kwargs)
+            finally:
+                thread.depth += inside
             after = _clock()
-            self._own_seconds += after - before
+            self._own_seconds += 0 if inside else after - before
             if prepared is not None:
                 self._repeat(function, prepared)
                 self._spent_seconds += _clock() - after + before - began
@@ -246,7 +257,7 @@ class Shadow:
             return None
         finally:
             _set_random_states(states)
-        return _Prepared(copied_args, copied_kwargs, states)
+        return _Prepared(copied_args, copied_kwargs, states, _called(function, args))
 
     def _repeat(self, function: Any, prepared: _Prepared) -> None:
         after = _random_states()
@@ -282,6 +293,7 @@ class Shadow:
             what = "backward"
             _go_back(outputs)
         except Exception as error:
+            self._failed_there.add(prepared.what)
             self._failed(error, name, what)
 
     def _look_at_results(self, function: Any, name: str, prepared: _Prepared, outputs: list[torch.Tensor]) -> None:
@@ -364,7 +376,8 @@ class Shadow:
 def _left_out(owner: type, name: str | None) -> bool:
     """Classes, or methods of them, that are called by torch, by Python or through something that is watched already."""
     if name is None:
-        return issubclass(owner, _NEVER_WRAPPED) or getattr(owner, "_is_protocol", False)
+        tests = getattr(sys.modules.get("unittest"), "TestCase", ())
+        return issubclass(owner, (*_NEVER_WRAPPED, tests)) or getattr(owner, "_is_protocol", False)
     if issubclass(owner, torch.optim.Optimizer):
         return name != "step"
     return issubclass(owner, torch.nn.Module) and name in _MODULE_NAMES
@@ -389,20 +402,39 @@ def _tensors_of(values: Any, depth: int = 0) -> Iterator[torch.Tensor]:
         yield from _tensors_of(list(vars(values).values()), depth + 1)
 
 
+def _called(function: Any, args: tuple[Any, ...]) -> Any:
+    """What a call is a call of: a function, or a module's class."""
+    return type(args[0]) if args and _is_call_of_module(function, args) else function
+
+
 def _kinds(value: Any, depth: int) -> Any:
     """Kinds, ranks, types and mode of arguments: what two calls have in common that do the same."""
     if isinstance(value, torch.Tensor):
         return type(value), value.dtype, value.dim(), value.requires_grad, value.layout
-    if isinstance(value, (bool, str, torch.dtype, type(None))):
+    if isinstance(value, (bool, str, torch.dtype, type(None), type)):
         return value
     if isinstance(value, (list, tuple)):
         return type(value), *(_kinds(item, depth) for item in value[:8])
     if isinstance(value, dict):
         return tuple((str(key), _kinds(item, depth)) for key, item in list(value.items())[:16])
     if isinstance(value, torch.nn.Module):
-        settings = ((key, item) for key, item in vars(value).items() if isinstance(item, (bool, str)))
-        return type(value), tuple(settings)
+        return tuple((type(part), *_settings(part)) for part in itertools.islice(value.modules(), _MOST_PARTS))
+    if depth < 2 and hasattr(value, "__dict__") and not isinstance(value, (FunctionType, ModuleType)):
+        return type(value), *((key, _kinds(item, depth + 1)) for key, item in list(vars(value).items())[:16])
     return type(value)
+
+
+def _settings(part: torch.nn.Module) -> Iterator[Any]:
+    """The attributes of a module that choose what it does: switches, names, functions, and which tensors there are."""
+    for key, item in vars(part).items():
+        if isinstance(item, (bool, str, type(None))):
+            yield key, item
+        elif isinstance(item, FunctionType):
+            yield key, item.__module__, item.__qualname__
+        elif isinstance(item, torch.Tensor):
+            yield key, item.dim()
+        elif key in ("_parameters", "_buffers"):
+            yield tuple(name for name, tensor in item.items() if tensor is not None)
 
 
 def _within_a_trace() -> bool:
@@ -424,16 +456,20 @@ def _within_construction(frame: Any) -> bool:
     return False
 
 
+def _is_call_of_module(function: Any, args: Any) -> bool:
+    return bool(args) and isinstance(args[0], torch.nn.Module) and function.__name__ in _MODULE_CALLS
+
+
 def _code_of(function: Any, args: Any) -> CodeType:
     """The code of the function, or of the `forward` of the module that is called."""
-    if args and isinstance(args[0], torch.nn.Module) and function.__name__ in ("_wrapped_call_impl", "__call__"):
+    if _is_call_of_module(function, args):
         function = original_of(type(args[0]).forward)
     code: CodeType = original_of(function).__code__
     return code
 
 
 def _name_of(function: Any, args: Any) -> str:
-    if args and isinstance(args[0], torch.nn.Module) and function.__name__ in ("_wrapped_call_impl", "__call__"):
+    if _is_call_of_module(function, args):
         return f"{type(args[0]).__module__}.{type(args[0]).__qualname__}"
     return f"{function.__module__}.{function.__qualname__}"
 
