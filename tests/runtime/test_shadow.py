@@ -20,6 +20,7 @@ pytestmark = pytest.mark.runtime
 
 LIBRARY = '''\
 """A library with bugs that show on a card only."""
+import types
 import torch
 from torch import nn
 
@@ -99,6 +100,19 @@ def shifted(x):
 def add_in_place(x):
     return x.add_(torch.ones(3))
 
+class History:
+    def __init__(self):
+        self.kept = []
+    def update(self, x):
+        self.kept.append(x.detach().cpu())
+        return self
+
+def history_of(x):
+    return History().update(x)
+
+def record_of(x):
+    return types.SimpleNamespace(mean=x.mean(), first=torch.zeros(3))
+
 def two(x):
     return scale(shifted(x))
 
@@ -174,6 +188,11 @@ PLACES = {
         "def test_it():\n    on_host(torch.ones(3))\n",
         f"  somelib.py:{ON_HOST}: DEV102 somelib.on_host returned float32?3? on the host from inputs on the card",
         "      called as somelib.on_host, *",
+    ),
+    "a result on the host in a record": (
+        "def test_it():\n    record_of(torch.ones(3))\n",
+        f"  somelib.py:{line_of('def record_of')}: DEV102 somelib.record_of returned float32?3? on the host *",
+        "      called as somelib.record_of, *",
     ),
     "a backward pass": (
         "def test_it():\n    halve(torch.ones(3, requires_grad=True))\n",
@@ -262,6 +281,7 @@ def test_place_that_fails_on_the_card_is_listed(pytester: pytest.Pytester, name:
 @pytest.mark.parametrize(
     "test",
     [
+        "def test_it():\n    history_of(torch.ones(3))\n",
         "def test_it():\n    Good()(torch.ones(3))\n",
         "def test_it():\n    good(torch.ones(3))\n",
         "def test_it():\n    waits(torch.ones(3), device='cpu')\n    waits(torch.ones(3), torch.device('cpu'))\n",

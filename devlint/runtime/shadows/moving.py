@@ -253,11 +253,16 @@ class Mover:
             return value if made is None else made
         if not holds_tensors(value):
             return value
-        if dataclasses.is_dataclass(value) or isinstance(value, _BY_ATTRIBUTES):
+        if is_record(value):
             for key, item in list(vars(value).items()):
                 object.__setattr__(value, key, self.move(item, key))
             return value
         raise NotPossible(type(value).__name__)
+
+
+def is_record(value: Any) -> bool:
+    """Whether an object is what its attributes are: a record, or a distribution or transform of parameters."""
+    return (dataclasses.is_dataclass(value) and hasattr(value, "__dict__")) or isinstance(value, _BY_ATTRIBUTES)
 
 
 def holds_tensors(value: Any, depth: int = 0) -> bool:

@@ -30,7 +30,7 @@ import torch
 from devlint.runtime.blame import Blame, blame, frames_of
 from devlint.runtime.findings import Finding, device_error
 from devlint.runtime.recorder import Event
-from devlint.runtime.shadows.moving import Mover, NotPossible, copies
+from devlint.runtime.shadows.moving import Mover, NotPossible, copies, is_record
 from devlint.runtime.shadows.wrapping import Wrapper, original_of
 from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.marks import card_of
@@ -288,7 +288,7 @@ class Shadow:
         what = "call"
         try:
             result = function(*args, **kwargs)
-            outputs = [value for value in _tensors_of(result) if not isinstance(value, torch.nn.Parameter)]
+            outputs = [value for value in _results_of(result) if not isinstance(value, torch.nn.Parameter)]
             self._look_at_results(function, name, prepared, outputs)
             what = "backward"
             _go_back(outputs)
@@ -400,6 +400,19 @@ def _tensors_of(values: Any, depth: int = 0) -> Iterator[torch.Tensor]:
             yield from group["params"]
     elif depth < 2 and hasattr(values, "__dict__") and not isinstance(values, (type, FunctionType)):
         yield from _tensors_of(list(vars(values).values()), depth + 1)
+
+
+def _results_of(values: Any) -> Iterator[torch.Tensor]:
+    """Tensors that a call hands out: also in containers, records and distributions, but not inside other objects."""
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, (list, tuple, set, frozenset)):
+        for value in values:
+            yield from _results_of(value)
+    elif isinstance(values, dict):
+        yield from _results_of(list(values.values()))
+    elif is_record(values):
+        yield from _results_of(list(vars(values).values()))
 
 
 def _called(function: Any, args: tuple[Any, ...]) -> Any:
