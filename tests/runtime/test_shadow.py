@@ -76,6 +76,25 @@ class Checks(nn.Module):
             raise ValueError(f"weight and x must be on one device: {self.weight.device} and {x.device}")
         return x * self.weight
 
+def require(condition, message):
+    if not condition:
+        raise ValueError(message)
+
+def weighted(x, weight):
+    require(weight.device == x.device, f"weight and x: {weight.device} and {x.device}")
+    return x * weight
+
+class Weighs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.ones(3)
+    def forward(self, x):
+        return weighted(x, self.weight)
+
+def weighed(x):
+    weight = torch.ones(3)
+    return weighted(x, weight=weight)
+
 class Box:
     def __init__(self, corners):
         self.corners = scale(corners)
@@ -158,6 +177,7 @@ def line_of(text: str) -> int:
 OFFSET, INVERSE = line_of("x * self.weight + self"), line_of("return y / self")
 SCALE, ON_HOST, HALF = line_of("return x * torch.full"), line_of("def on_host"), line_of("return torch.full((3,), 0.5)")
 CHECK = line_of("raise ValueError(f")
+WEIGHS, WEIGHED = line_of("return weighted(x, self.weight)"), line_of("return weighted(x, weight=weight)")
 AREA = line_of("return self.corners.prod")
 WEIGHTED, SHIFTED = line_of("x = x if self.weight is None"), line_of("return x + torch.ones(3)\n\ndef add")
 IN_PLACE, DRAW, PUSHED = line_of("return x.add_"), line_of("return law.rsample"), line_of("return change(x)")
@@ -256,6 +276,16 @@ PLACES = {
         "def test_it():\n    Checks()(torch.ones(3))\n",
         f"  somelib.py:{CHECK}: DEV1* weight and x must be on one device: cpu and cuda:0",
         "      called as somelib.Checks, *",
+    ),
+    "a check of the library's own, far below": (
+        "def test_it():\n    Weighs()(torch.ones(3))\n",
+        f"  somelib.py:{WEIGHS}: DEV106 weight and x: cpu and cuda:0",
+        "      called as somelib.Weighs, *",
+    ),
+    "a check of a tensor that a function made": (
+        "def test_it():\n    weighed(torch.ones(3))\n",
+        f"  somelib.py:{WEIGHED}: DEV1* weight and x: cpu and cuda:0",
+        "      called as somelib.weighed, *",
     ),
     "a unittest": (
         "import unittest\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n        scale(torch.ones(3))\n",

@@ -20,14 +20,14 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import Any, Final
 
 import torch
 
-from devlint.runtime.blame import Blame, blame, frames_of
+from devlint.runtime.blame import Blame, Place, blame, frames_of, where_mixed
 from devlint.runtime.findings import Finding, device_error
 from devlint.runtime.recorder import Event
 from devlint.runtime.shadows.moving import Mover, NotPossible, copies, is_record
@@ -326,9 +326,11 @@ class Shadow:
         return all(re.search(rf"\b{name}\b", text) for name in ("cpu", self._simulation.kind))
 
     def _finding(self, cause: BaseException, error: BaseException, what: str) -> Finding:
-        places = frames_of(_inside(cause.__traceback__ or error.__traceback__))
+        places: Sequence[Place] = frames_of(_inside(cause.__traceback__ or error.__traceback__))
         found = Blame()
         with contextlib.suppress(Exception):
+            if places and self._is_own(places[0][0].f_code) and not hasattr(cause, "devlint_operands"):
+                places = where_mixed(places, self._is_own)
             found = blame(places, getattr(cause, "devlint_operands", ()), self._is_own)
         file, line = next(((f.f_code.co_filename, at) for f, at in places if self._is_own(f.f_code)), (None, 0))
         text = str(cause) if what == "call" else f"{cause} (in the backward pass)"
