@@ -165,6 +165,80 @@ def _hamiltonian() -> Any:
     return HamiltonianMonteCarlo(target, 3, torch.zeros(4), torch.zeros(4)).cuda()(card(3, 4))
 
 
+# ---------------------------------------------------------------------------------------------- kornia
+
+
+def _se3() -> Any:
+    from kornia.geometry.liegroup import Se3
+    from kornia.geometry.quaternion import Quaternion
+
+    return Se3(Quaternion.identity(), torch.ones(3)).cuda()
+
+
+@place("kornia", "kornia/geometry/liegroup/se2.py", 312)
+def _se2_matrix() -> Any:
+    from kornia.geometry.liegroup import Se2
+
+    return Se2.identity().cuda().matrix()
+
+
+@place("kornia", "kornia/geometry/liegroup/se3.py", 209)
+def _se3_log() -> Any:
+    return _se3().log()
+
+
+@place("kornia", "kornia/geometry/liegroup/se3.py", 301)
+def _se3_matrix() -> Any:
+    return _se3().matrix()
+
+
+@place("kornia", "kornia/geometry/liegroup/se3.py", 497)
+def _se3_adjoint() -> Any:
+    return _se3().adjoint()
+
+
+@place("kornia", "kornia/geometry/liegroup/so2.py", 112)
+def _se2_inverse() -> Any:
+    from kornia.geometry.liegroup import Se2
+
+    return Se2.identity(batch_size=1).cuda().inverse()
+
+
+@place("kornia", "kornia/geometry/linalg.py", 279)
+def _se3_inverse() -> Any:
+    return _se3().inverse()
+
+
+@place("kornia", "kornia/geometry/quaternion.py", 220)
+def _se3_inverse_of_batch() -> Any:
+    from kornia.geometry.liegroup import Se3
+    from kornia.geometry.quaternion import Quaternion
+
+    return Se3(Quaternion.identity(batch_size=1), torch.ones(1, 3)).cuda().inverse()
+
+
+@place("kornia", "kornia/losses/dice.py", 210)
+def _dice() -> Any:
+    from kornia.losses import DiceLoss
+
+    return DiceLoss(weight=torch.ones(3)).cuda()(card(2, 3, 4, 4), torch.zeros(2, 4, 4, dtype=torch.int64).cuda())
+
+
+@place("kornia", "kornia/losses/lovasz_softmax.py", 198)
+def _lovasz() -> Any:
+    from kornia.losses import LovaszSoftmaxLoss
+
+    loss = LovaszSoftmaxLoss(weight=torch.ones(3)).cuda()
+    return loss(card(2, 3, 4, 4), torch.zeros(2, 4, 4, dtype=torch.int64).cuda())
+
+
+@place("kornia", "kornia/losses/mutual_information.py", 262)
+def _mutual() -> Any:
+    from kornia.losses import NMILossFromRef
+
+    return NMILossFromRef(torch.rand(2, 3, 4)).cuda()(card(2, 3, 4))
+
+
 # ---------------------------------------------------------------------------------------------- carrying out
 
 

@@ -36,6 +36,14 @@ SUITES: dict[str, Suite] = {
     "nflows": Suite("nflows", "", ["tests"]),
     "normflows": Suite("normflows", ".", ["normflows"]),
     "kornia": Suite("kornia", ".", ["tests/losses", "tests/metrics", "tests/geometry/liegroup"]),
+    "kornia-geometry": Suite(
+        "kornia",
+        ".",
+        [
+            "tests/sensors",
+            *(f"tests/geometry/test_{each}.py" for each in ("boxes", "line", "plane", "pose", "quaternion", "ray")),
+        ],
+    ),
     "pytorch-metric-learning": Suite(
         "pytorch_metric_learning",
         "src",
