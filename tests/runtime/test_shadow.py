@@ -95,6 +95,17 @@ def weighed(x):
     weight = torch.ones(3)
     return weighted(x, weight=weight)
 
+class Lazy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.total = torch.zeros(3)
+    def update(self, x):
+        self.total = self.total + x
+        return scale(x)
+    def forward(self, x):
+        self.total = self.total.to(x.device)
+        self.update(shifted(x))
+
 class Box:
     def __init__(self, corners):
         self.corners = scale(corners)
@@ -427,6 +438,13 @@ TWICE = {
 def test_what_a_failing_call_would_do_next_is_repeated_by_itself(pytester: pytest.Pytester, name: str) -> None:
     result = shadowed(pytester, "from torch import nn\n" + TWICE[name])
     result.stdout.fnmatch_lines(["fails on the card, at 2 places:", f"  somelib.py:{SCALE}: DEV102 *"])
+    result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
+
+
+def test_object_that_moves_its_parts_is_not_called_half_way(pytester: pytest.Pytester) -> None:
+    result = shadowed(pytester, "def test_it():\n    for _ in range(3):\n        Lazy()(torch.ones(3))\n")
+    result.stdout.fnmatch_lines(["fails on the card, at 2 places:"])
+    result.stdout.fnmatch_lines([f"  somelib.py:{SCALE}: DEV102 *"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
 
 

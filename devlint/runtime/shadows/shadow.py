@@ -124,7 +124,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """Copies of a call's arguments, made before it, and the random numbers it began with. what: is called, for a key."""
+    """Copies of a call's arguments, made before it, and the random numbers it began with. what: is called."""
 
     args: Any
     kwargs: Any
@@ -133,7 +133,12 @@ class _Prepared:
 
 
 class _Thread(threading.local):
+    """depth: of calls that are seen. within: the objects whose failing call is under way."""
+
     depth = 0
+
+    def __init__(self) -> None:
+        self.within: list[Any] = []
 
 
 class Shadow:
@@ -211,17 +216,16 @@ class Shadow:
         """Carry a call out as ever, and repeat it on the card afterwards."""
         __tracebackhide__ = True
         thread = self._thread
+        if args and any(args[0] is each for each in thread.within):
+            return function(*args, **kwargs)  # a part of a call that may have moved the object's attributes by itself
         inside = _called(function, args) in self._failed_there
         thread.depth += 1
         began = _clock()
         try:
             prepared = self._prepared(function, args, kwargs) if self.test else None
             before = _clock()
-            thread.depth -= inside
-            try:
+            with self._looking_inside(args) if inside else contextlib.nullcontext():
                 result = function(*args, **kwargs)
-            finally:
-                thread.depth += inside
             after = _clock()
             self._own_seconds += 0 if inside else after - before
             if prepared is not None:
@@ -230,6 +234,18 @@ class Shadow:
             return result
         finally:
             thread.depth -= 1
+
+    @contextlib.contextmanager
+    def _looking_inside(self, args: tuple[Any, ...]) -> Iterator[None]:
+        """Inside, calls are seen as if the test had made them, but for other calls of the same object."""
+        thread = self._thread
+        thread.depth -= 1
+        thread.within.append(args[0] if args and not isinstance(args[0], torch.Tensor) else thread)
+        try:
+            yield
+        finally:
+            thread.within.pop()
+            thread.depth += 1
 
     def _prepared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Prepared | None:
         """Copies for a repeat; None if there is nothing to repeat, or not again."""
@@ -293,8 +309,7 @@ class Shadow:
             what = "backward"
             _go_back(outputs)
         except Exception as error:
-            self._failed_there.add(prepared.what)
-            self._failed(error, name, what)
+            self._failed(error, name, what, prepared.what)
 
     def _look_at_results(self, function: Any, name: str, prepared: _Prepared, outputs: list[torch.Tensor]) -> None:
         left = [value for value in outputs if value.device.type == "cpu"]
@@ -306,7 +321,7 @@ class Shadow:
         finding = Finding("DEV102", "error", message, code.co_filename, code.co_firstlineno)
         self._note(finding, "result", name)
 
-    def _failed(self, error: Exception, name: str, what: str) -> None:
+    def _failed(self, error: Exception, name: str, what: str, called: Any) -> None:
         if any(isinstance(each, CannotSimulate) for each in chain(error)):
             self.tally.other[str(error)] += 1
             return
@@ -315,6 +330,7 @@ class Shadow:
             text = (str(error).strip().splitlines() or [""])[0][:100]
             self.tally.other[f"{name}: {type(error).__name__}: {text}"] += 1
             return
+        self._failed_there.add(called)
         self._note(self._finding(device_errors[0], error, what), what, name)
 
     def _is_about_devices(self, error: BaseException) -> bool:
