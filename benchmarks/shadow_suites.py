@@ -80,6 +80,23 @@ SUITES: dict[str, Suite] = {
     "pytorch-ood": Suite("pytorch_ood", "src", ["tests/loss", "tests/detectors"]),
     "TorchDR": Suite("torchdr", ".", ["torchdr/tests/test_affinity.py", "torchdr/tests/test_utils.py"]),
     "pyro": Suite("pyro", ".", ["tests/distributions/test_hmm.py", "tests/ops"]),
+    "spd_learn": Suite(
+        "spd_learn", ".", ["tests/test_functional.py", "tests/test_modules.py", "tests/test_batchnorm.py"]
+    ),
+    "high-order": Suite("high_order_layers_torch", ".", ["tests", "--ignore=tests/test_examples.py"]),
+    "neurodiffeq": Suite(
+        "neurodiffeq",
+        ".",
+        [
+            f"tests/test_{each}.py"
+            for each in ("conditions", "function_basis", "losses", "networks", "operators_spherical")
+        ],
+    ),
+    "fab-torch": Suite("fab", ".", ["fab/sampling_methods", "fab/target_distributions/many_well_test.py"]),
+    "pygsd": Suite("torch_geometric_signed_directed", ".", ["test/signed_test.py", "test/directed_test.py"]),
+    "e2cnn": Suite(
+        "e2cnn", ".", ["test/nn/test_batchnorm.py", "test/nn/test_pooling.py", "test/nn/test_geometrictensor.py"]
+    ),
     "speechbrain": Suite("speechbrain", ".", ["tests/unittests/test_losses.py", "tests/unittests/test_features.py"]),
 }
 _PLACE = re.compile(r"  (?P<file>\S.*?):(?P<line>\d+): (?P<code>DEV\d+) (?P<message>.*)")

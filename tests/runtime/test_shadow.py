@@ -473,6 +473,12 @@ def test_calls_inside_a_call_are_not_repeated_alone(pytester: pytest.Pytester) -
             "    m.helper = MagicMock(return_value=torch.ones(3))\n    m(torch.ones(3))\n",
             "not moved: Good, whose helper is a MagicMock",
         ),
+        (
+            "class Wrapper:\n    def __init__(self, x):\n        self.x = x\n"
+            "    def __getattr__(self, name):\n        return getattr(vars(self)['x'], name)\n"
+            "def test_it():\n    good(torch.ones(3), out=Wrapper(torch.ones(3)))\n",
+            "not copied: Wrapper, whose copy is a Tensor",
+        ),
         ("def test_it():\n    object.__new__(Box)\n    b = Box(torch.ones(3))\n    b.area()\n", "not moved: Box"),
         (
             "def test_it():\n    good((n for n in [torch.ones(3)]) and (x := torch.ones(3)), out=(i for i in []))\n",

@@ -47,6 +47,9 @@ def copies(values: Any, own_package: str = "") -> Any:
             made = copy.deepcopy(values)
     except Exception as error:
         raise NotPossible(f"{_culprit(values)}: {type(error).__name__}") from error
+    for value, copied in zip(_flat(values), _flat(made), strict=False):
+        if type(copied) is not type(value):  # a wrapper hands `__deepcopy__` to what it wraps
+            raise NotPossible(f"{type(value).__name__}, whose copy is a {type(copied).__name__}")
     for module in _modules_in(made, 0):
         for part in module.modules():
             _drop_hooks(part, own_package)
