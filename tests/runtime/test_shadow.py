@@ -95,6 +95,20 @@ def weighed(x):
     weight = torch.ones(3)
     return weighted(x, weight=weight)
 
+class Hashed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Good()
+        self.start = good(torch.ones(3))
+        self.first = self.part.inverse(torch.ones(3))
+        self.size = 3
+    def __hash__(self):
+        return hash(self.size)
+    def __eq__(self, other):
+        raise RuntimeError("not to be compared")
+    def forward(self, x):
+        return self.part(x) * self.size
+
 class Lazy(nn.Module):
     def __init__(self):
         super().__init__()
@@ -323,6 +337,7 @@ def test_place_that_fails_on_the_card_is_listed(pytester: pytest.Pytester, name:
     "test",
     [
         "def test_it():\n    history_of(torch.ones(3))\n",
+        "def test_it():\n    Hashed()(torch.ones(3))\n",
         "def test_it():\n    Good()(torch.ones(3))\n",
         "def test_it():\n    good(torch.ones(3))\n",
         "def test_it():\n    waits(torch.ones(3), device='cpu')\n    waits(torch.ones(3), torch.device('cpu'))\n",

@@ -249,8 +249,10 @@ class Shadow:
 
     def _prepared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Prepared | None:
         """Copies for a repeat; None if there is nothing to repeat, or not again."""
+        if _within_a_trace() or _within_construction(sys._getframe(2)):  # objects may be half made
+            return None
         tensors = list(_tensors_of((args, kwargs)))
-        if not tensors or _within_a_trace() or _within_construction(sys._getframe(2)):
+        if not tensors:
             return None
         self.tally.calls += 1
         if any(card_of(tensor) is not None or tensor.is_meta for tensor in tensors):
@@ -406,8 +408,9 @@ def _tensors_of(values: Any, depth: int = 0) -> Iterator[torch.Tensor]:
     if isinstance(values, torch.Tensor):
         yield values
     elif isinstance(values, torch.nn.Module):
-        yield from values.parameters()
-        yield from values.buffers()
+        for part in _parts(values):
+            for group in ("_parameters", "_buffers"):
+                yield from (tensor for tensor in vars(part).get(group, {}).values() if tensor is not None)
     elif isinstance(values, (list, tuple, set, frozenset)):
         for value in values:
             yield from _tensors_of(value, depth)
@@ -438,6 +441,17 @@ def _called(function: Any, args: tuple[Any, ...]) -> Any:
     return type(args[0]) if args and _is_call_of_module(function, args) else function
 
 
+def _parts(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """A module and those in it, by identity: a class of the package may have an `__eq__` and a `__hash__` of its own."""
+    waiting, known = [module], {id(module)}
+    while waiting:
+        part = waiting.pop()
+        yield part
+        inner = [each for each in vars(part).get("_modules", {}).values() if each is not None and id(each) not in known]
+        known.update(map(id, inner))
+        waiting += inner[::-1]
+
+
 def _kinds(value: Any, depth: int) -> Any:
     """Kinds, ranks, types and mode of arguments: what two calls have in common that do the same."""
     if isinstance(value, torch.Tensor):
@@ -449,7 +463,7 @@ def _kinds(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         return tuple((str(key), _kinds(item, depth)) for key, item in list(value.items())[:16])
     if isinstance(value, torch.nn.Module):
-        return tuple((type(part), *_settings(part)) for part in itertools.islice(value.modules(), _MOST_PARTS))
+        return tuple((type(part), *_settings(part)) for part in itertools.islice(_parts(value), _MOST_PARTS))
     if depth < 2 and hasattr(value, "__dict__") and not isinstance(value, (FunctionType, ModuleType)):
         return type(value), *((key, _kinds(item, depth + 1)) for key, item in list(vars(value).items())[:16])
     return type(value)
