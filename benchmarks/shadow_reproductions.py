@@ -239,6 +239,26 @@ def _mutual() -> Any:
     return NMILossFromRef(torch.rand(2, 3, 4)).cuda()(card(2, 3, 4))
 
 
+# ---------------------------------------------------------------------------------------------- others
+
+
+@place("pyqtorch", "pyqtorch/noise/readout.py", 147)
+def _confusion() -> Any:
+    from pyqtorch.noise.readout import create_confusion_matrices
+
+    return create_confusion_matrices(card(3, 3), error_probability=0.5)
+
+
+@place("e2cnn", "e2cnn/nn/geometric_tensor.py", 364)
+def _fibers() -> Any:
+    from e2cnn import gspaces
+    from e2cnn.nn import FieldType, GeometricTensor
+
+    space = gspaces.Rot2dOnR2(N=4)
+    kind = FieldType(space, [space.regular_repr])
+    return GeometricTensor(card(2, 4, 5, 5), kind).transform_fibers(1)
+
+
 # ---------------------------------------------------------------------------------------------- carrying out
 
 

@@ -1,10 +1,12 @@
 """Runs test suites of public packages as ever and with `--devlint-shadow`, and writes what fails on the card.
 
     python benchmarks/shadow_suites.py FOLDER [NAME ...]
+    python benchmarks/shadow_suites.py --table
 
 FOLDER holds a checkout of each repository under its NAME below; the interpreter has the packages and devlint. For each
 suite, its tests are run twice in one thread, and `shadow_suites.json` gets a row: commit, tests that passed, CPU seconds
 of both runs (of the process and its children), repeats, and the places. A row that is there already is replaced.
+`--table` prints the rows as the table of docs/shadow-tests.md.
 """
 
 from __future__ import annotations
@@ -66,7 +68,6 @@ SUITES: dict[str, Suite] = {
     "piq": Suite("piq", ".", ["tests"]),
     "torchcde": Suite("torchcde", ".", ["test"]),
     "xitorch": Suite("xitorch", ".", ["xitorch/_tests/test_interp.py", "xitorch/_tests/test_linop.py"]),
-    "pytorch-struct": Suite("torch_struct", ".", ["tests"]),
     "pyqtorch": Suite("pyqtorch", ".", ["tests/primitives", "tests/noise", "tests/test_circuit.py"]),
     "ptwt": Suite("ptwt", "src", ["tests"]),
     "vector-quantize": Suite("vector_quantize_pytorch", ".", ["tests"]),
@@ -75,7 +76,6 @@ SUITES: dict[str, Suite] = {
     "kymatio": Suite("kymatio", ".", ["tests/scattering1d/test_torch_scattering1d.py", "tests/scattering3d"]),
     "relie": Suite("relie", ".", ["relie/test"]),
     "pytorch-crf": Suite("torchcrf", ".", ["tests"]),
-    "mpc": Suite("mpc", ".", ["tests"]),
     "captum": Suite("captum", ".", ["tests/attr/test_saliency.py", "tests/attr/layer", "tests/attr/neuron"]),
     "pytorch-ood": Suite("pytorch_ood", "src", ["tests/loss", "tests/detectors"]),
     "TorchDR": Suite("torchdr", ".", ["torchdr/tests/test_affinity.py", "torchdr/tests/test_utils.py"]),
@@ -92,12 +92,42 @@ SUITES: dict[str, Suite] = {
             for each in ("conditions", "function_basis", "losses", "networks", "operators_spherical")
         ],
     ),
-    "fab-torch": Suite("fab", ".", ["fab/sampling_methods", "fab/target_distributions/many_well_test.py"]),
     "pygsd": Suite("torch_geometric_signed_directed", ".", ["test/signed_test.py", "test/directed_test.py"]),
     "e2cnn": Suite(
-        "e2cnn", ".", ["test/nn/test_batchnorm.py", "test/nn/test_pooling.py", "test/nn/test_geometrictensor.py"]
+        "e2cnn",
+        ".",
+        [
+            f"test/nn/test_{each}.py"
+            for each in (
+                "batchnorm",
+                "pooling",
+                "geometrictensor",
+                "disentangle",
+                "restriction",
+                "reshuffleLayer",
+                "dropout",
+            )
+        ],
     ),
-    "speechbrain": Suite("speechbrain", ".", ["tests/unittests/test_losses.py", "tests/unittests/test_features.py"]),
+    "geoopt": Suite(
+        "geoopt", ".", [f"tests/test_{each}.py" for each in ("manifold_basic", "scaling", "random", "product_manifold")]
+    ),
+    "kinematics": Suite(
+        "pytorch_kinematics",
+        "src",
+        [
+            f"tests/test_{each}.py"
+            for each in ("transform", "rotation_conversions", "kinematics", "jacobian", "attributes")
+        ],
+    ),
+    "toolbelt": Suite(
+        "pytorch_toolbelt", ".", ["tests/test_losses.py", "tests/test_activations.py", "tests/test_utils_functional.py"]
+    ),
+    "speechbrain": Suite(
+        "speechbrain",
+        ".",
+        [f"tests/unittests/test_{each}.py" for each in ("losses", "multi_mic", "normalization", "pooling", "features")],
+    ),
 }
 _PLACE = re.compile(r"  (?P<file>\S.*?):(?P<line>\d+): (?P<code>DEV\d+) (?P<message>.*)")
 
@@ -173,6 +203,36 @@ def git(where: Path) -> str:
     return done.stdout.strip()
 
 
+def table(rows: dict[str, Any]) -> str:
+    """The rows in Markdown, with their sums."""
+    lines = [
+        "| suite, part | tests | plain | shadow | ratio | repeats | places | reproduced |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    plain = shadow = found = real = 0.0
+    for name, row in rows.items():
+        seconds = row["plain"]["seconds"], row["shadow"]["seconds"]
+        ended = re.sub(r"\x1b\[\d+m|=", "", "".join(row["plain"]["ended"])).partition(" in ")[0].strip()
+        notes = next((note for note in row["notes"] if note.startswith("repeated")), "").removeprefix(
+            "repeated on the card: "
+        )
+        good = sum(bool(place.get("real")) for place in row["places"])
+        cells = [
+            f"{name} {row['commit'][:9]}, {', '.join(row['tests'])}",
+            ended,
+            f"{seconds[0]} s",
+            f"{seconds[1]} s",
+            f"{seconds[1] / seconds[0]:.1f}",
+            notes.partition(", ")[0],
+            str(len(row["places"])),
+            str(good),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+        plain, shadow, found, real = plain + seconds[0], shadow + seconds[1], found + len(row["places"]), real + good
+    lines.append(f"| in all | | {plain:.1f} s | {shadow:.1f} s | {shadow / plain:.1f} | | {found:.0f} | {real:.0f} |")
+    return "\n".join(lines)
+
+
 def places(output: str, where: str) -> list[dict[str, Any]]:
     """The rows below "fails on the card", up to the next heading."""
     _, _, listed = output.partition("\nfails on the card, at ")
@@ -185,4 +245,7 @@ def places(output: str, where: str) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    if sys.argv[1:] == ["--table"]:
+        print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
+    else:
+        main(sys.argv[1], sys.argv[2:])
