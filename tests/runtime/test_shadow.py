@@ -109,6 +109,20 @@ class Hashed(nn.Module):
     def forward(self, x):
         return self.part(x) * self.size
 
+class Moved(torch.distributions.Transform, nn.Module):
+    bijective = True
+    domain = codomain = torch.distributions.constraints.real
+    def __init__(self):
+        torch.distributions.Transform.__init__(self)
+        nn.Module.__init__(self)
+        self.by = torch.ones(3)
+    def __hash__(self):
+        return nn.Module.__hash__(self)
+    def _call(self, x):
+        return x + self.by
+    def _inverse(self, y):
+        return y - self.by
+
 class Lazy(nn.Module):
     def __init__(self):
         super().__init__()
@@ -206,6 +220,7 @@ WEIGHS, WEIGHED = line_of("return weighted(x, self.weight)"), line_of("return we
 AREA = line_of("return self.corners.prod")
 WEIGHTED, SHIFTED = line_of("x = x if self.weight is None"), line_of("return x + torch.ones(3)\n\ndef add")
 IN_PLACE, DRAW, PUSHED = line_of("return x.add_"), line_of("return law.rsample"), line_of("return change(x)")
+MOVED, BACK = line_of("return x + self.by"), line_of("return y - self.by")
 BETWEEN, TURN = line_of("return cls(x - y"), line_of("return x + torch.ones(3) * self.angle")
 
 PLACES = {
@@ -296,6 +311,16 @@ PLACES = {
         "        Weighted(torch.nn.Parameter(torch.ones(3)), part())(torch.ones(3))\n",
         f"  somelib.py:{OFFSET}: DEV106 *",
         "      called as somelib.Weighted, *",
+    ),
+    "a transform that is a module": (
+        "def test_it():\n    Moved()(torch.ones(3))\n",
+        f"  somelib.py:{MOVED}: DEV106 *",
+        "      called as somelib.Moved, *",
+    ),
+    "the inverse of a transform that is a module": (
+        "def test_it():\n    Moved().inv(torch.ones(3))\n",
+        f"  somelib.py:{BACK}: DEV106 *",
+        "      called as somelib.Moved.inv, *",
     ),
     "an error of the library's own": (
         "def test_it():\n    Checks()(torch.ones(3))\n",

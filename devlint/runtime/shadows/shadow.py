@@ -43,7 +43,17 @@ _MOST_EACH: Final = 3  # repeats of one callable with arguments of the same kind
 _MOST_PLACES: Final = 500
 _MOST_NAMES: Final = 8
 _MOST_PARTS: Final = 16
-_MODULE_CALLS: Final = ("_wrapped_call_impl", "__call__")
+_CALLED_BY_TORCH: Final = (
+    (torch.nn.Module, "__call__"),
+    (torch.distributions.Transform, "__call__"),
+    (torch.distributions.Transform, "_inv_call"),
+)
+# What each of them calls in turn, of the class of the package.
+_CALLS_IN_TURN: Final = {
+    torch.nn.Module.__call__: "forward",
+    torch.distributions.Transform.__call__: "_call",
+    torch.distributions.Transform._inv_call: "_inverse",
+}
 _MODULE_NAMES: Final = frozenset(dir(torch.nn.Module))
 _NEVER_WRAPPED: Final = (torch.Tensor, torch.autograd.Function, BaseException, enum.Enum)
 _clock: Final = time.perf_counter  # the real one: a simulation puts another in its place
@@ -170,7 +180,7 @@ class Shadow:
         """Inside, calls are seen."""
         self._simulation, self._watch = simulation, watch
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self._module_calls())
+            stack.enter_context(self._calls_of_objects())
             if self.package and self.repeating:
                 wrapper = Wrapper(self.package, self._around, _left_out)
                 stack.enter_context(wrapper.watching())
@@ -179,20 +189,25 @@ class Shadow:
         self._simulation = self._watch = None
 
     @contextlib.contextmanager
-    def _module_calls(self) -> Iterator[None]:
-        plain: Any = torch.nn.Module.__call__
-
-        def __call__(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
-            if self._thread.depth or not self._is_of_package(type(module).__module__):
-                return plain(module, *args, **kwargs)
-            return self.call(plain, (module, *args), kwargs)
-
-        torch.nn.Module.__call__ = __call__
-        try:
+    def _calls_of_objects(self) -> Iterator[None]:
+        """Modules, and transforms of distributions, are called through methods of torch."""
+        with contextlib.ExitStack() as stack:
+            for owner, name in _CALLED_BY_TORCH:
+                plain: Any = getattr(owner, name)
+                setattr(owner, name, self._watched(plain))
+                stack.callback(setattr, owner, name, plain)
             yield
-        finally:
-            torch.nn.Module.__call__ = plain
+
+    def _watched(self, plain: Any) -> Any:
+        thread = self._thread
+
+        def __call__(called: Any, *args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            if thread.depth or not self._is_of_package(type(called).__module__):
+                return plain(called, *args, **kwargs)
+            return self.call(plain, (called, *args), kwargs)
+
+        return __call__
 
     def _around(self, function: FunctionType) -> Any:
         thread = self._thread
@@ -437,8 +452,8 @@ def _results_of(values: Any) -> Iterator[torch.Tensor]:
 
 
 def _called(function: Any, args: tuple[Any, ...]) -> Any:
-    """What a call is a call of: a function, or a module's class."""
-    return type(args[0]) if args and _is_call_of_module(function, args) else function
+    """What a call is a call of: a function, or a method of a module's class."""
+    return (type(args[0]), _in_turn(function)) if _in_turn(function) else function
 
 
 def _parts(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
@@ -501,21 +516,23 @@ def _within_construction(frame: Any) -> bool:
     return False
 
 
-def _is_call_of_module(function: Any, args: Any) -> bool:
-    return bool(args) and isinstance(args[0], torch.nn.Module) and function.__name__ in _MODULE_CALLS
+def _in_turn(function: Any) -> str:
+    """The method of the package that a method of torch calls; "" for functions of the package itself."""
+    return _CALLS_IN_TURN.get(function, "")
 
 
 def _code_of(function: Any, args: Any) -> CodeType:
     """The code of the function, or of the `forward` of the module that is called."""
-    if _is_call_of_module(function, args):
-        function = original_of(type(args[0]).forward)
+    if _in_turn(function):
+        function = original_of(getattr(type(args[0]), _in_turn(function)))
     code: CodeType = original_of(function).__code__
     return code
 
 
 def _name_of(function: Any, args: Any) -> str:
-    if _is_call_of_module(function, args):
-        return f"{type(args[0]).__module__}.{type(args[0]).__qualname__}"
+    if _in_turn(function):
+        back = ".inv" if _in_turn(function) == "_inverse" else ""
+        return f"{type(args[0]).__module__}.{type(args[0]).__qualname__}{back}"
     return f"{function.__module__}.{function.__qualname__}"
 
 
