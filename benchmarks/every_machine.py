@@ -1,10 +1,11 @@
-"""Runs repaired programs on every kind of machine, as `devlint run --device all` does, and counts how they end.
+"""Runs programs on every kind of machine, as `devlint run --device all` does, and counts how they end.
 
     python benchmarks/every_machine.py [PART OF A NAME ...]
 
-The repaired programs of fixtures/programs and the repaired loops of fixtures/runtime, each in a folder of its own. A row
-of `every_machine.json` is an end before the end of the program: where, with which error, which rules of
-`check --select ALL` say something at that line, and the rule that the run names as its cause. Needs torch; an hour of a core.
+The repaired programs of fixtures/programs and the loops of fixtures/runtime, each in a folder of its own.
+`every_machine.json` has, for each program, where it ended before its end: the machine, the place, the error, which rules
+of `check --select ALL` say something at that line, and the rule that the run names as its cause. A row that is there
+already is replaced. Needs torch; an hour of a core.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import os
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,12 @@ LIMIT = 120.0
 
 
 def programs() -> list[Path]:
-    """The repaired programs and loops, every fourth first, so that a run that is ended early has seen all kinds."""
+    """The repaired programs, and the loops with and without their faults.
+
+    Every fourth comes first, so that a run that is ended early has seen all kinds.
+    """
     good = (ROOT / "fixtures" / "programs").rglob("*.good.py")
-    found = sorted(good) + sorted((ROOT / "fixtures" / "runtime").glob("*.fixed.py"))
+    found = sorted(good) + sorted((ROOT / "fixtures" / "runtime").glob("*.py"))
     return [path for first in range(4) for path in found[first::4]]
 
 
@@ -47,33 +50,30 @@ def table(program: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def explained(row: dict[str, Any]) -> bool:
-    """Whether an end has a named cause: a rule, or what a simulation cannot do."""
-    return bool(row["said_by"] or row["code"])
+def summary(rows: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
+    """Counts over the ends of all programs. A crash is a process that ended without a report."""
+    ends = [end for row in rows.values() for end in row]
+    return {
+        "programs": len(rows),
+        "runs": len(rows) * len(everywhere.MACHINES),
+        "ends": len(ends),
+        "foreseen": sum(bool(end["said_by"]) for end in ends),
+        "not foreseen, explained": sum(bool(end["code"]) and not end["said_by"] for end in ends),
+        "not explained": sum(not end["code"] and not end["said_by"] for end in ends),
+        "crashes": sum(not end["where"] and "ended with status" in end["how"] for end in ends),
+    }
 
 
 def main(parts: list[str]) -> int:
-    """Run, write the ends and print the counts; 1 if devlint crashed."""
+    """Run, write the ends after each program and print the counts; 1 if devlint crashed."""
     everywhere.LIMIT = LIMIT  # type: ignore[misc]
-    chosen = [path for path in programs() if not parts or any(part in str(path) for part in parts)]
-    ends: list[dict[str, Any]] = []
-    runs = 0
-    counts: Counter[str] = Counter()
-    for number, program in enumerate(chosen, start=1):
-        for row in table(program):
-            runs += 1
-            if row["status"] == 0:
-                continue
-            ends.append({"program": str(program.relative_to(ROOT)), **row})
-            counts["foreseen"] += bool(row["said_by"])
-            counts["not foreseen, explained"] += not row["said_by"] and explained(row)
-            counts["not explained"] += not explained(row)
-            counts["crashes"] += not row["where"] and "ended with status" in row["how"]
-        summary = {"programs": number, "of": len(chosen), "runs": runs, "ends": len(ends), **counts}
-        print(f"{program.name}: {json.dumps(summary)}", flush=True)
-        if not parts:
-            RESULTS.write_text(json.dumps({"summary": summary, "ends": ends}, indent=1) + "\n", encoding="utf-8")
-    return int(counts["crashes"] > 0)
+    rows = json.loads(RESULTS.read_text(encoding="utf-8"))["programs"] if RESULTS.exists() else {}
+    for program in (path for path in programs() if not parts or any(part in str(path) for part in parts)):
+        rows[str(program.relative_to(ROOT))] = [row for row in table(program) if row["status"]]
+        print(f"{program.name}: {json.dumps(summary(rows))}", flush=True)
+        written = {"summary": summary(rows), "programs": rows}
+        RESULTS.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    return int(summary(rows)["crashes"] > 0)
 
 
 if __name__ == "__main__":

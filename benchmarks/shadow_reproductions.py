@@ -9,6 +9,8 @@ written into the place as `real`.
 
 from __future__ import annotations
 
+# mypy: disable-error-code="import-not-found"
+
 import json
 import sys
 import traceback
