@@ -7,9 +7,9 @@ an error that passed the place, or hand out a tensor on the host although all it
 written into the place as `real`.
 """
 
-from __future__ import annotations
-
 # mypy: disable-error-code="import-not-found"
+
+from __future__ import annotations
 
 import json
 import sys
