@@ -241,6 +241,17 @@ def _mutual() -> Any:
     return NMILossFromRef(torch.rand(2, 3, 4)).cuda()(card(2, 3, 4))
 
 
+@place("kornia-geometry", "kornia/geometry/linalg.py", 279)
+def _line_and_plane() -> Any:
+    from kornia.geometry.line import ParametrizedLine
+    from kornia.geometry.plane import Hyperplane
+    from kornia.geometry.vector import Vector3
+
+    plane = Hyperplane.from_vector(Vector3(torch.tensor([0.0, 0.0, 1.0])), Vector3(torch.zeros(3))).cuda()
+    line = ParametrizedLine(torch.zeros(3), torch.tensor([0.0, 0.0, 1.0])).cuda()
+    return line.intersect(plane)
+
+
 # ---------------------------------------------------------------------------------------------- others
 
 
@@ -249,6 +260,26 @@ def _confusion() -> Any:
     from pyqtorch.noise.readout import create_confusion_matrices
 
     return create_confusion_matrices(card(3, 3), error_probability=0.5)
+
+
+@place("pyqtorch", "pyqtorch/noise/readout.py", 328)
+def _noisy_samples() -> Any:
+    import pyqtorch as pyq
+    from pyqtorch.noise import ReadoutNoise
+
+    circuit = pyq.QuantumCircuit(2, [pyq.X(0), pyq.X(1)], ReadoutNoise(2, error_probability=0.1, seed=0))
+    return circuit.to("cuda").sample(n_shots=10)
+
+
+@place("pyqtorch", "pyqtorch/noise/readout.py", 394)
+def _noisy_expectation() -> Any:
+    import pyqtorch as pyq
+    from pyqtorch.noise.readout import CorrelatedReadoutNoise
+
+    readout = CorrelatedReadoutNoise(torch.full((4, 4), 0.25, dtype=torch.float64), seed=0)
+    circuit = pyq.QuantumCircuit(2, [pyq.X(0), pyq.CNOT(0, 1)], readout).to("cuda")
+    observable = pyq.Observable(pyq.Z(0)).to("cuda")
+    return pyq.expectation(circuit, pyq.random_state(2).to("cuda"), {}, observable=observable, n_shots=10)
 
 
 @place("e2cnn", "e2cnn/nn/geometric_tensor.py", 364)
