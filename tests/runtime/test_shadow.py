@@ -337,6 +337,11 @@ PLACES = {
         f"  somelib.py:{WEIGHED}: DEV1* weight and x: cpu and cuda:0",
         "      called as somelib.weighed, *",
     ),
+    "where the host is the default device": (
+        "def test_it():\n    with torch.device('cpu'):\n        scale(torch.ones(3))\n",
+        f"  somelib.py:{SCALE}: DEV102 *",
+        "      called as somelib.scale, by test_it.py::test_it",
+    ),
     "a unittest": (
         "import unittest\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n        scale(torch.ones(3))\n",
         f"  somelib.py:{SCALE}: DEV102 *",

@@ -26,6 +26,7 @@ from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import Any, Final
 
 import torch
+from torch.utils._device import DeviceContext
 
 from devlint.runtime.blame import Blame, Place, blame, frames_of, where_mixed
 from devlint.runtime.findings import Finding, device_error
@@ -503,8 +504,19 @@ def _within_a_trace() -> bool:
         torch._C._get_tracing_state() is not None
         or torch._C._functorch.peek_interpreter_stack() is not None
         or tracing_modes()
-        or torch._C._len_torch_function_stack() > 0
+        or not all(map(_is_host_by_default, _function_modes()))
     )
+
+
+def _function_modes() -> Iterator[Any]:
+    """The modes that see every function of torch, such as a default device."""
+    for level in range(torch._C._len_torch_function_stack()):
+        yield torch._C._get_function_stack_at(level)
+
+
+def _is_host_by_default(mode: Any) -> bool:
+    """Whether a mode only says that the host is the default device, as it is without."""
+    return isinstance(mode, DeviceContext) and mode.device.type == "cpu"
 
 
 def _within_construction(frame: Any) -> bool:
