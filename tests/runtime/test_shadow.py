@@ -493,6 +493,20 @@ def test_object_that_moves_its_parts_is_not_called_half_way(pytester: pytest.Pyt
     result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
 
 
+def test_what_a_test_has_patched_sees_no_repeat(pytester: pytest.Pytester) -> None:
+    test = (
+        "def test_it(monkeypatch):\n    calls, plain = [], torch.full\n"
+        "    monkeypatch.setattr(torch, 'full', lambda *args: calls.append(1) or plain(*args))\n"
+        "    scale(torch.ones(3))\n    assert len(calls) == 1\n"
+        "def test_after(monkeypatch):\n    scale(torch.ones(3))\n"
+    )
+    result = shadowed(pytester, test)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        ["repeated on the card: 1 calls*", "not repeated: 1, in a test that has patched something (1)"]
+    )
+
+
 def test_test_cases_of_the_package_are_no_calls(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         cases="import unittest, torch\nclass Case(unittest.TestCase):\n    def check(self, x):\n        return x + 1\n"

@@ -164,6 +164,7 @@ class Shadow:
         self.repeating = repeating
         self.tally = Tally()
         self.test = ""
+        self.patches: Any = None  # pytest's `monkeypatch` of the running test: what it puts in place would see repeats
         self.fresh: list[Shadowed] = []  # of the running test
         self._thread = _Thread()
         self._seen: Counter[Any] = Counter()
@@ -280,6 +281,9 @@ class Shadow:
         seen = self._seen[key]
         if seen >= _MOST_EACH or (seen and self._spent_seconds > self._own_seconds):
             self.tally.left_out += 1
+            return None
+        if getattr(self.patches, "_setattr", None) or getattr(self.patches, "_setitem", None):
+            self.tally.not_possible["in a test that has patched something"] += 1
             return None
         self._seen[key] += 1
         states = _random_states()
