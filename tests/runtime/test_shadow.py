@@ -123,6 +123,14 @@ class Moved(torch.distributions.Transform, nn.Module):
     def _inverse(self, y):
         return y - self.by
 
+class Making(type):
+    def __call__(cls, *args):
+        return super().__call__(*args)
+
+class Made(metaclass=Making):
+    def __init__(self, x):
+        self.x = x + torch.zeros(3)
+
 class Lazy(nn.Module):
     def __init__(self):
         super().__init__()
@@ -491,6 +499,12 @@ def test_object_that_moves_its_parts_is_not_called_half_way(pytester: pytest.Pyt
     result.stdout.fnmatch_lines(["fails on the card, at 2 places:"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SCALE}: DEV102 *"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
+
+
+def test_making_an_object_by_a_metaclass_is_no_call(pytester: pytest.Pytester) -> None:
+    result = shadowed(pytester, "def test_it():\n    Made(torch.ones(3))\n")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["repeated on the card: 0 calls*"])
 
 
 def test_what_a_test_has_patched_sees_no_repeat(pytester: pytest.Pytester) -> None:

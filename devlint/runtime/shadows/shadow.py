@@ -56,7 +56,7 @@ _CALLS_IN_TURN: Final = {
     torch.distributions.Transform._inv_call: "_inverse",
 }
 _MODULE_NAMES: Final = frozenset(dir(torch.nn.Module))
-_NEVER_WRAPPED: Final = (torch.Tensor, torch.autograd.Function, BaseException, enum.Enum)
+_NEVER_WRAPPED: Final = (type, torch.Tensor, torch.autograd.Function, BaseException, enum.Enum)
 _clock: Final = time.perf_counter  # the real one: a simulation puts another in its place
 _torch_folder: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _own_folder: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
