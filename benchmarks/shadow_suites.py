@@ -1,14 +1,18 @@
 """Runs test suites of public packages as ever and with `--devlint-shadow`, and writes what fails on the card.
 
     python benchmarks/shadow_suites.py FOLDER [NAME ...]
+    python benchmarks/shadow_suites.py --table
 
 FOLDER holds a checkout of each repository under its NAME below; the interpreter has the packages and devlint. For each
 suite, its tests are run twice in one thread, and `shadow_suites.json` gets a row: commit, tests that passed, CPU seconds
-of both runs (of the process and its children), repeats, and the places. A row that is there already is replaced.
+of both runs (of the process and its children), repeats, torch, and the places. A row that is there already is replaced.
+`--table` prints the rows as the table of docs/shadow-tests.md.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
+import itertools
 import json
 import os
 import re
@@ -16,28 +20,87 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 RESULTS = Path(__file__).with_suffix(".json")
-LIMIT = 900
-# Name: package, folder of the package in the checkout or "" for the installed one, tests.
-SUITES: dict[str, tuple[str, str, list[str]]] = {
-    "nflows": ("nflows", "", ["tests"]),
-    "normflows": ("normflows", ".", ["normflows"]),
-    "kornia": ("kornia", ".", ["tests/losses", "tests/metrics"]),
-    "pytorch-metric-learning": ("pytorch_metric_learning", "src", ["tests/losses"]),
-    "torch_geometric": ("torch_geometric", ".", ["test/nn/aggr", "test/nn/norm", "test/nn/pool", "test/nn/dense"]),
-    "pytorch_optimizer": ("pytorch_optimizer", ".", ["tests"]),
-    "botorch": ("botorch", ".", ["test/acquisition/test_analytic.py", "test/sampling", "test/utils/probability"]),
-    "smp-losses": ("segmentation_models_pytorch", ".", ["tests/test_losses.py"]),
-    "torchmetrics": ("torchmetrics", "src", ["tests/unittests/bases"]),
-    "timm-layers": ("timm", ".", ["tests/test_layers.py", "tests/test_layers_drop.py", "tests/test_layers_pool.py"]),
-    "gpytorch": ("gpytorch", ".", ["test/kernels", "test/likelihoods", "test/distributions"]),
-    "monai-losses": ("monai", ".", ["tests/losses"]),
-    "zuko": ("zuko", ".", ["tests"]),
-    "lightly-losses": ("lightly", ".", ["tests/loss", "tests/models/modules"]),
-    "auraloss": ("auraloss", ".", ["tests"]),
-    "piq": ("piq", ".", ["tests"]),
+LIMIT = 600
+
+
+class Suite(NamedTuple):
+    """package: to shadow. source: folder of it in the checkout, "" for the installed one. environment: for its tests."""
+
+    package: str
+    source: str
+    tests: list[str]
+    environment: tuple[str, ...] = ()
+
+
+SUITES: dict[str, Suite] = {
+    "nflows": Suite("nflows", "", ["tests"]),
+    "normflows": Suite("normflows", ".", ["normflows"]),
+    "kornia": Suite("kornia", ".", ["tests/losses", "tests/metrics", "tests/geometry/liegroup"]),
+    "kornia-geometry": Suite(
+        "kornia",
+        ".",
+        [
+            "tests/sensors",
+            *(f"tests/geometry/test_{each}.py" for each in ("boxes", "line", "plane", "pose", "quaternion", "ray")),
+        ],
+    ),
+    "pytorch-metric-learning": Suite(
+        "pytorch_metric_learning",
+        "src",
+        ["tests/losses", "--ignore=tests/losses/test_cross_batch_memory.py", "tests/miners", "tests/reducers"],
+        ("TEST_DEVICE=cpu", "TEST_DTYPES=float32"),
+    ),
+    "torch_geometric": Suite("torch_geometric", ".", ["test/nn/aggr", "test/nn/norm", "test/nn/pool", "test/nn/dense"]),
+    "pytorch_optimizer": Suite("pytorch_optimizer", ".", ["tests"]),
+    "botorch": Suite("botorch", ".", ["test/acquisition/test_analytic.py", "test/sampling", "test/utils/probability"]),
+    "smp-losses": Suite("segmentation_models_pytorch", ".", ["tests/test_losses.py"]),
+    "torchmetrics": Suite("torchmetrics", "src", ["tests/unittests/bases"]),
+    "timm-layers": Suite(
+        "timm", ".", ["tests/test_layers.py", "tests/test_layers_drop.py", "tests/test_layers_pool.py"]
+    ),
+    "torchvision-ops": Suite("torchvision", "", ["test/test_ops.py"]),
+    "gpytorch": Suite("gpytorch", ".", ["test/kernels", "test/likelihoods", "test/distributions"]),
+    "zuko": Suite("zuko", ".", ["tests"]),
+    "lightly-losses": Suite("lightly", ".", ["tests/loss", "tests/models/modules"]),
+    "auraloss": Suite("auraloss", ".", ["tests"]),
+    "piq": Suite("piq", ".", ["tests"]),
+    "pyqtorch": Suite("pyqtorch", ".", ["tests/noise"]),
+    "ptwt": Suite("ptwt", "src", ["tests"]),
+    "vector-quantize": Suite("vector_quantize_pytorch", ".", ["tests"]),
+    "snntorch": Suite("snntorch", ".", ["tests"]),
+    "torchsurv": Suite("torchsurv", "src", ["tests"]),
+    "kymatio": Suite("kymatio", ".", ["tests/scattering1d/test_torch_scattering1d.py", "tests/scattering3d"]),
+    "relie": Suite("relie", ".", ["relie/test"]),
+    "pytorch-crf": Suite("torchcrf", ".", ["tests"]),
+    "captum": Suite("captum", ".", ["tests/attr/test_saliency.py", "tests/attr/layer", "tests/attr/neuron"]),
+    "pytorch-ood": Suite("pytorch_ood", "src", ["tests/loss", "tests/detectors"]),
+    "pyro": Suite(
+        "pyro",
+        ".",
+        ["tests/distributions/test_transforms.py", "-k", "Permute or Householder or LowerCholesky or Polynomial"],
+    ),
+    "spd_learn": Suite(
+        "spd_learn", ".", ["tests/test_functional.py", "tests/test_modules.py", "tests/test_batchnorm.py"]
+    ),
+    "pygsd": Suite("torch_geometric_signed_directed", ".", ["test/signed_test.py", "test/directed_test.py"]),
+    "e2cnn": Suite("e2cnn", ".", [f"test/nn/test_{each}.py" for each in ("batchnorm", "pooling", "geometrictensor")]),
+    "FrEIA": Suite(
+        "FrEIA",
+        ".",
+        [
+            f"tests/test_{each}.py"
+            for each in ("gaussian_mixture", "orthogonal_layer", "splines", "sequence", "conditioning")
+        ],
+    ),
+    "geoopt": Suite(
+        "geoopt", ".", [f"tests/test_{each}.py" for each in ("manifold_basic", "scaling", "random", "product_manifold")]
+    ),
+    "toolbelt": Suite(
+        "pytorch_toolbelt", ".", ["tests/test_losses.py", "tests/test_activations.py", "tests/test_utils_functional.py"]
+    ),
 }
 _PLACE = re.compile(r"  (?P<file>\S.*?):(?P<line>\d+): (?P<code>DEV\d+) (?P<message>.*)")
 
@@ -46,12 +109,14 @@ def main(folder: str, names: list[str]) -> None:
     """Run the suites and write the results after each."""
     rows: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for name in names or list(SUITES):
-        package, source, tests = SUITES[name]
+        package, source, tests, environment = SUITES[name]
         where = Path(folder, name)
-        plain_seconds, plain = run(where, source, tests)
-        shadow_seconds, shadow = run(where, source, ["--devlint-device=sim", f"--devlint-shadow={package}", *tests])
+        plain_seconds, plain = run(where, source, tests, environment)
+        options = ["--devlint-device=sim", f"--devlint-shadow={package}"]
+        shadow_seconds, shadow = run(where, source, [*options, *tests], environment)
         rows[name] = {
             "commit": git(where),
+            "torch": importlib.metadata.version("torch"),
             "package": package,
             "tests": tests,
             "plain": {"seconds": round(plain_seconds, 1), "ended": plain.splitlines()[-1:]},
@@ -66,9 +131,11 @@ def main(folder: str, names: list[str]) -> None:
 _NOTED = ("on the card by themselves", "repeated on the card", "not repeated", "failed for other reasons")
 
 
-def run(where: Path, source: str, arguments: list[str]) -> tuple[float, str]:
+def run(where: Path, source: str, arguments: list[str], extra: tuple[str, ...]) -> tuple[float, str]:
     """CPU seconds and output of one run of pytest."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    for setting in extra:
+        name, _, environment[name] = setting.partition("=")
     if source:
         environment["PYTHONPATH"] = str(where / source)
     command = [
@@ -82,6 +149,7 @@ def run(where: Path, source: str, arguments: list[str]) -> tuple[float, str]:
         "-W",
         "ignore",
         "--tb=line",
+        "--continue-on-collection-errors",
     ]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
@@ -110,15 +178,49 @@ def git(where: Path) -> str:
     return done.stdout.strip()
 
 
+def table(rows: dict[str, Any]) -> str:
+    """The rows in Markdown, with their sums."""
+    lines = [
+        "| suite, part | tests | plain | shadow | ratio | repeats | places | reproduced |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    plain = shadow = found = real = 0.0
+    for name, row in rows.items():
+        seconds = row["plain"]["seconds"], row["shadow"]["seconds"]
+        ended = re.sub(r"\x1b\[\d+m|=", "", "".join(row["plain"]["ended"])).partition(" in ")[0].strip()
+        notes = next((note for note in row["notes"] if note.startswith("repeated")), "").removeprefix(
+            "repeated on the card: "
+        )
+        good = sum(bool(place.get("real")) for place in row["places"])
+        cells = [
+            f"{name} {row['commit'][:9]}, {', '.join(row['tests'])}",
+            ended,
+            f"{seconds[0]} s",
+            f"{seconds[1]} s",
+            f"{seconds[1] / seconds[0]:.1f}",
+            notes.partition(", ")[0],
+            str(len(row["places"])),
+            str(good),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+        plain, shadow, found, real = plain + seconds[0], shadow + seconds[1], found + len(row["places"]), real + good
+    lines.append(f"| in all | | {plain:.1f} s | {shadow:.1f} s | {shadow / plain:.1f} | | {found:.0f} | {real:.0f} |")
+    return "\n".join(lines)
+
+
 def places(output: str, where: str) -> list[dict[str, Any]]:
-    """The rows below "fails on the card"."""
+    """The rows below "fails on the card", up to the next heading."""
     _, _, listed = output.partition("\nfails on the card, at ")
+    rows = itertools.takewhile(lambda line: line.startswith("  "), listed.splitlines()[1:])
     return [
         {**match.groupdict(), "line": int(match["line"]), "file": match["file"].replace(where + os.sep, "")}
-        for line in listed.splitlines()
+        for line in rows
         if (match := _PLACE.fullmatch(line))
     ]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    if sys.argv[1:] == ["--table"]:
+        print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
+    else:
+        main(sys.argv[1], sys.argv[2:])

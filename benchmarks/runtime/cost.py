@@ -13,8 +13,8 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -110,12 +110,22 @@ def simulation(kernel_lines: bool) -> Callable[[], AbstractContextManager[Any]]:
     return lambda: simulate(recorder=Recorder([Path(__file__).parent], kernel_lines=kernel_lines))
 
 
+@contextmanager
+def with_unwritten_memory() -> Iterator[None]:
+    """Simulated, while something on the card is allocated and not written, so that every operator is looked at."""
+    with simulation(True)():
+        kept = torch.empty(1, device="cuda")
+        yield
+        del kept
+
+
 def compare(name: str, loop: Loop, repeat: int) -> None:
     ways: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
         "plain": ("cpu", nullcontext),
         "empty mode": ("cpu", EmptyMode),
         "simulated": ("cuda", simulation(False)),
         "simulated with lines": ("cuda", simulation(True)),
+        "with unwritten memory": ("cuda", with_unwritten_memory),
     }
     times = dict.fromkeys(ways, float("inf"))
     for _ in range(repeat):
@@ -125,6 +135,9 @@ def compare(name: str, loop: Loop, repeat: int) -> None:
     print(f"{name}: " + ", ".join(f"{way} {1e3 * seconds:.1f} ms" for way, seconds in times.items()))
     for way in ("simulated", "simulated with lines"):
         print(f"    {way}: {times[way] / plain:.2f} x plain, {times[way] / empty:.2f} x empty mode")
+    print(
+        f"    looking for unwritten memory: {times['with unwritten memory'] / times['simulated with lines']:.2f} x without"
+    )
 
 
 def start_up(repeat: int) -> None:

@@ -1,8 +1,8 @@
 """No false alarm: PyTorch's own operator samples, all on the simulated card, forward and backward.
 
 For every entry of torch's OpInfo database, the samples are run on plain CPU and on a simulated card.
-Reported are device errors (there must be none), results or gradients that are not on the card, and
-values that differ from the CPU's.  Needs the package ``expecttest``.
+Reported are device errors and reads of memory that nobody wrote (there must be none of either), results
+or gradients that are not on the card, and values that differ from the CPU's.  Needs the package ``expecttest``.
 
     python benchmarks/runtime/opinfo_sweep.py [--samples 20] [--dtype float32] [--inference] [--only NAME ...]
 """
@@ -24,6 +24,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
+from devlint.runtime.recorder import Recorder
 from devlint.runtime.simulator import DeviceSpec, simulate
 
 DEVICE_WORDS = ("same device", "device type", "indices should be", "Input type", "expected device", "CPU scalars")
@@ -54,7 +55,7 @@ def main() -> int:
         outcomes[kind] += 1
         if kind not in ("same", "no sample"):
             differences.append(f"{name}: {outcome}")
-        if kind == "device error":
+        if kind in ("device error", "unwritten memory read"):
             alarms.append(name)
     print(
         f"torch {torch.__version__}, {sum(outcomes.values())} entries, {samples} samples, "
@@ -64,7 +65,7 @@ def main() -> int:
         print(f"  {kind}: {count}")
     for line in differences:
         print("   ", line)
-    print(f"false device errors: {len(alarms)}")
+    print(f"false device errors and reads of unwritten memory: {len(alarms)}")
     return 1 if alarms else 0
 
 
@@ -120,7 +121,8 @@ def _compute(op: Any, values: Any, with_gradient: bool, inference: bool) -> tupl
 def _compare(
     op: Any, values: Any, with_gradient: bool, inference: bool, expected: list[Any], expected_gradients: list[Any]
 ) -> str | None:
-    with simulate(DeviceSpec()):
+    recorder = Recorder()
+    with simulate(DeviceSpec(), recorder):
         try:
             moved = tree_map(_to_card, values)
             outputs, gradients = _compute(op, moved, with_gradient, inference)
@@ -129,6 +131,9 @@ def _compare(
             place = traceback.extract_tb(error.__traceback__)[-1]
             kind = "device error" if any(word in message for word in DEVICE_WORDS) else "other error"
             return f"{kind}: {type(error).__name__}: {message[:160]} at {place.name}:{place.lineno}"
+        read = [event.what for event in recorder.events() if event.kind == "unwritten"]
+        if read:
+            return f"unwritten memory read: {read[0]}"
         asked = any(isinstance(leaf, (torch.Tensor, torch.device)) for leaf in tree_leaves(moved))
         if asked and any(out.device.type != "cuda" for out in outputs):
             return f"result not on the card: {[str(out.device) for out in outputs]}"

@@ -156,6 +156,25 @@ def blame(places: Sequence[Place], operands: Iterable[Any], is_user: Callable[[C
     )
 
 
+def where_mixed(places: Sequence[Place], is_user: Callable[[CodeType], bool]) -> Sequence[Place]:
+    """Of the frames below an error that a program's own check raised, those from the one on that mixes the devices.
+
+    That is the innermost whose statement names tensors of two devices and was not itself given the one left behind;
+    else the innermost that names both; else all frames.
+    """
+    checked: int | None = None
+    for index, (frame, line) in enumerate(places[:_MOST_FRAMES]):
+        found = _from_statement((frame, line), (), False) if is_user(frame.f_code) else Blame()
+        if not found.left or not found.met:
+            continue
+        checked = index if checked is None else checked
+        code = frame.f_code
+        given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if any(owner.name not in given for owner in found.left):
+            return places[index:]
+    return places[checked or 0 :]
+
+
 def _at(owner: Owner) -> tuple[str, int]:
     return owner.file, owner.line
 

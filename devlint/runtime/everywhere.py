@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Final
 
 from devlint.errors import UsageError
@@ -194,10 +195,20 @@ def carry_out(number: str, report: str, script: str, arguments: list[str]) -> No
             "where": f"{shown(file)}:{line}" if file else "",
             "file": file,
             "line": line,
-            "code": finding.code if finding is not None else "",
+            "code": finding.code if finding is not None else "DEV205" if lacks(end.error) else "",
         }
     with open(report, "w", encoding="utf-8") as out:
         json.dump(row, out)
+
+
+def lacks(error: BaseException) -> bool:
+    """Whether the module of one kind of device was asked for what only another kind's has: `torch.mps.current_device`."""
+    import torch
+
+    home = getattr(error, "obj", None)
+    name = getattr(home, "__name__", "") if isinstance(error, AttributeError) and isinstance(home, ModuleType) else ""
+    kinds = {f"torch.{kind}": getattr(torch, kind, None) for kind in ("cuda", "xpu", "mps", "mtia", "cpu")}
+    return name in kinds and any(hasattr(kind, getattr(error, "name", None) or "") for kind in kinds.values())
 
 
 def foreseen(stops: Sequence[Stop]) -> dict[tuple[str, int], list[str]]:

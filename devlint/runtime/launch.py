@@ -590,14 +590,18 @@ def blocker_of(error: BaseException) -> BaseException | None:
     return None
 
 
+def clipped(message: str) -> str:
+    """A message as reports keep it: of a long one, such as one that quotes a worker's traceback, both ends."""
+    if len(message) <= 2 * MOST_MESSAGE:
+        return message
+    return f"{message[:MOST_MESSAGE]}\n[...]\n{message[-MOST_MESSAGE:]}"
+
+
 def describe(error: BaseException) -> dict[str, Any]:
-    """What a report says of an error; of a long message, such as one that quotes a worker's traceback, both ends."""
-    message = str(error)
-    if len(message) > 2 * MOST_MESSAGE:
-        message = f"{message[:MOST_MESSAGE]}\n[...]\n{message[-MOST_MESSAGE:]}"
+    """What a report says of an error."""
     return {
         "type": type(error).__name__,
-        "message": message,
+        "message": clipped(str(error)),
         "simulated": hasattr(error, "devlint_operands"),
     }
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from devlint.runtime.alignment import Watched
 from devlint.runtime.correction import Edition, shown
+from devlint.runtime.launch import clipped
 from devlint.runtime.processes import Ended, Seen
 from devlint.runtime.runs import (
     Caught,
@@ -402,8 +403,9 @@ class _Reader:
         for event in events:
             if event["kind"] != "fault":
                 continue
-            died = min(fatal[event["what"][:2000]], event["count"])
-            fatal[event["what"][:2000]] -= died
+            message = clipped(event["what"])
+            died = min(fatal[message], event["count"])
+            fatal[message] -= died
             if event["count"] > died:
                 by = " (in a process that the program started)" if event["started"] else " (caught by the program)"
                 if self._forgiving:

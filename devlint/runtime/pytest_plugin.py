@@ -353,10 +353,11 @@ def _shadowed(item: pytest.Item) -> Generator[None, None, None]:
     if shadow is None:
         return (yield)
     shadow.test = item.nodeid
+    shadow.patches = getattr(item, "funcargs", {}).get("monkeypatch")
     try:
         return (yield)
     finally:
-        shadow.test = ""
+        shadow.test, shadow.patches = "", None
         for found in shadow.fresh:
             item.add_report_section("call", "devlint", "\n".join(["fails on the card:", *_shown_place(found.finding)]))
         shadow.fresh.clear()

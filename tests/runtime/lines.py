@@ -566,7 +566,59 @@ def _backward_through(function: Any, world: World) -> None:
     function.apply(world.x.clone().requires_grad_()).sum().backward()
 
 
+def _doubled(world: World, *, host: bool = False) -> torch.Tensor:
+    """A result with a history, on the card or on the host."""
+    source = world.host_x if host else world.x
+    return source.clone().requires_grad_() * 2
+
+
+def _penalty_with_host_gradient(world: World) -> None:
+    leaf = world.x.clone().requires_grad_()
+    torch.autograd.grad(outputs=leaf * 2, inputs=leaf, grad_outputs=torch.ones(3, 4), create_graph=True)
+
+
+def _second_of_two_roots(world: World) -> None:
+    torch.autograd.backward([_doubled(world), _doubled(world)], [torch.ones(3, 4).cuda(), torch.ones(3, 4)])
+
+
+def _several_rows_at_once(world: World) -> None:
+    leaf = world.x.clone().requires_grad_()
+    rows = torch.eye(12).reshape(12, 3, 4).cuda()
+    torch.autograd.grad(leaf * 2, leaf, rows, is_grads_batched=True)
+
+
+def _scalar_weight_of_a_loss(world: World) -> None:
+    leaf = world.x.clone().requires_grad_()
+    (leaf * 2).sum().backward(torch.tensor(0.5))
+    assert leaf.grad is not None and bool((leaf.grad == 1).all()) and leaf.grad.is_cuda
+
+
+def invalid_gradient(expected: str, found: str, position: int = 0) -> str:
+    """The engine's check of the gradients that it starts from."""
+    return f"invalid gradient at index {position} - expected device {expected} but got {found}"
+
+
 GRADIENTS = [
+    Case(
+        "backward from a gradient on the host",
+        lambda w: _doubled(w).backward(gradient=torch.ones(3, 4)),
+        invalid_gradient("cuda:0", "cpu"),
+    ),
+    Case("gradient penalty with ones of the host", _penalty_with_host_gradient, invalid_gradient("cuda:0", "cpu")),
+    Case("second root with a host gradient", _second_of_two_roots, invalid_gradient("cuda:0", "cpu", 1)),
+    Case(
+        "backward on the host from a gradient on the card",
+        lambda w: _doubled(w, host=True).backward(w.x),
+        invalid_gradient("cpu", "cuda:0"),
+    ),
+    Case(
+        "backward from a gradient on the other card",
+        lambda w: torch.autograd.backward(_doubled(w), w.other_x),
+        invalid_gradient("cuda:0", "cuda:1"),
+    ),
+    Case("backward from a gradient on the card", lambda w: _doubled(w).backward(torch.ones_like(w.x))),
+    Case("scalar weight of a loss, on the host", _scalar_weight_of_a_loss),
+    Case("several rows of a Jacobian at once", _several_rows_at_once),
     Case("assigned gradient on the host", _assign_gradient, wrong_gradient("cpu", "cuda")),
     Case("optimizer state from before the move", _step_with_state_of_the_host, two_devices()),
     Case("custom backward adds a host tensor", lambda w: _backward_through(_HostInside, w), two_devices()),

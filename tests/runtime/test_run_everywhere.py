@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
+
 from devlint.errors import UsageError
-from devlint.runtime.everywhere import MACHINES, Stop, foreseen
+from devlint.runtime.everywhere import MACHINES, Stop, foreseen, lacks
 from devlint.runtime.run import main
 
 pytestmark = pytest.mark.runtime
@@ -89,3 +92,19 @@ def test_wrong_usage(argv: list[str]) -> None:
 def test_script_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a file"):
         main(["--device", "all", str(tmp_path / "none.py")])
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: torch.mps.current_device(), True),
+        (lambda: torch.mps.Stream(), True),
+        (lambda: torch.mps.no_such_thing(), False),
+        (lambda: torch.no_such_thing(), False),
+        (lambda: object().current_device(), False),  # type: ignore[attr-defined]
+    ],
+)
+def test_what_one_kind_of_device_lacks_is_named(call: Callable[[], object], expected: bool) -> None:
+    with pytest.raises(AttributeError) as raised:
+        call()
+    assert lacks(raised.value) is expected

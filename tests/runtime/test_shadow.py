@@ -20,6 +20,7 @@ pytestmark = pytest.mark.runtime
 
 LIBRARY = '''\
 """A library with bugs that show on a card only."""
+import types
 import torch
 from torch import nn
 
@@ -75,11 +76,126 @@ class Checks(nn.Module):
             raise ValueError(f"weight and x must be on one device: {self.weight.device} and {x.device}")
         return x * self.weight
 
+def require(condition, message):
+    if not condition:
+        raise ValueError(message)
+
+def weighted(x, weight):
+    require(weight.device == x.device, f"weight and x: {weight.device} and {x.device}")
+    return x * weight
+
+class Weighs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.ones(3)
+    def forward(self, x):
+        return weighted(x, self.weight)
+
+def weighed(x):
+    weight = torch.ones(3)
+    return weighted(x, weight=weight)
+
+class Hashed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Good()
+        self.start = good(torch.ones(3))
+        self.first = self.part.inverse(torch.ones(3))
+        self.size = 3
+    def __hash__(self):
+        return hash(self.size)
+    def __eq__(self, other):
+        raise RuntimeError("not to be compared")
+    def forward(self, x):
+        return self.part(x) * self.size
+
+class Moved(torch.distributions.Transform, nn.Module):
+    bijective = True
+    domain = codomain = torch.distributions.constraints.real
+    def __init__(self):
+        torch.distributions.Transform.__init__(self)
+        nn.Module.__init__(self)
+        self.by = torch.ones(3)
+    def __hash__(self):
+        return nn.Module.__hash__(self)
+    def _call(self, x):
+        return x + self.by
+    def _inverse(self, y):
+        return y - self.by
+
+class Making(type):
+    def __call__(cls, *args):
+        return super().__call__(*args)
+
+class Made(metaclass=Making):
+    def __init__(self, x):
+        self.x = x + torch.zeros(3)
+
+class Lazy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.total = torch.zeros(3)
+    def update(self, x):
+        self.total = self.total + x
+        return scale(x)
+    def forward(self, x):
+        self.total = self.total.to(x.device)
+        self.update(shifted(x))
+
 class Box:
     def __init__(self, corners):
         self.corners = scale(corners)
     def area(self):
         return self.corners.prod() + torch.zeros(3)
+
+class Weighted(nn.Module):
+    def __init__(self, weight=None, act=None):
+        super().__init__()
+        self.weight = weight
+        self.act = act
+    def forward(self, x):
+        x = x if self.weight is None else x * self.weight
+        return x if self.act is None else self.act(x)
+
+def relu(x):
+    return x.relu()
+
+def shifted(x):
+    return x + torch.ones(3)
+
+def add_in_place(x):
+    return x.add_(torch.ones(3))
+
+class History:
+    def __init__(self):
+        self.kept = []
+    def update(self, x):
+        self.kept.append(x.detach().cpu())
+        return self
+
+def history_of(x):
+    return History().update(x)
+
+def record_of(x):
+    return types.SimpleNamespace(mean=x.mean(), first=torch.zeros(3))
+
+def two(x):
+    return scale(shifted(x))
+
+def draw(law, n=2):
+    return law.rsample((n,)) + torch.zeros(3)
+
+def pushed(change, x):
+    return change(x) + torch.zeros(3)
+
+class Turn:
+    def __init__(self, angle):
+        self.angle = angle
+    @classmethod
+    def between(cls, x, y):
+        return cls(x - y + torch.zeros(3))
+    def __call__(self, x):
+        return x + torch.ones(3) * self.angle
 
 class Movable(Box):
     def to(self, device):
@@ -108,7 +224,12 @@ def line_of(text: str) -> int:
 OFFSET, INVERSE = line_of("x * self.weight + self"), line_of("return y / self")
 SCALE, ON_HOST, HALF = line_of("return x * torch.full"), line_of("def on_host"), line_of("return torch.full((3,), 0.5)")
 CHECK = line_of("raise ValueError(f")
+WEIGHS, WEIGHED = line_of("return weighted(x, self.weight)"), line_of("return weighted(x, weight=weight)")
 AREA = line_of("return self.corners.prod")
+WEIGHTED, SHIFTED = line_of("x = x if self.weight is None"), line_of("return x + torch.ones(3)\n\ndef add")
+IN_PLACE, DRAW, PUSHED = line_of("return x.add_"), line_of("return law.rsample"), line_of("return change(x)")
+MOVED, BACK = line_of("return x + self.by"), line_of("return y - self.by")
+BETWEEN, TURN = line_of("return cls(x - y"), line_of("return x + torch.ones(3) * self.angle")
 
 PLACES = {
     "a plain attribute of a module": (
@@ -136,6 +257,11 @@ PLACES = {
         f"  somelib.py:{ON_HOST}: DEV102 somelib.on_host returned float32?3? on the host from inputs on the card",
         "      called as somelib.on_host, *",
     ),
+    "a result on the host in a record": (
+        "def test_it():\n    record_of(torch.ones(3))\n",
+        f"  somelib.py:{line_of('def record_of')}: DEV102 somelib.record_of returned float32?3? on the host *",
+        "      called as somelib.record_of, *",
+    ),
     "a backward pass": (
         "def test_it():\n    halve(torch.ones(3, requires_grad=True))\n",
         f"  somelib.py:{HALF}: DEV102 *(in the backward pass)",
@@ -146,10 +272,83 @@ PLACES = {
         f"  somelib.py:{AREA}: DEV102 *",
         "      called as somelib.Box.area, *",
     ),
+    "a class method": (
+        "def test_it():\n    Turn.between(torch.ones(3), torch.ones(3))\n",
+        f"  somelib.py:{BETWEEN}: DEV102 *",
+        "      called as somelib.Turn.between, *",
+    ),
+    "an object that is called": (
+        "def test_it():\n    Turn(0.5)(torch.ones(3))\n",
+        f"  somelib.py:{TURN}: DEV102 *",
+        "      called as somelib.Turn.__call__, *",
+    ),
+    "an input that is written in place and was computed": (
+        "def test_it():\n    add_in_place(torch.ones(3, requires_grad=True) * 2)\n",
+        f"  somelib.py:{IN_PLACE}: DEV102 *",
+        "      called as somelib.add_in_place, *",
+    ),
+    "a distribution": (
+        "def test_it():\n    draw(torch.distributions.Normal(torch.zeros(3), torch.ones(3)))\n",
+        f"  somelib.py:{DRAW}: DEV102 *",
+        "      called as somelib.draw, *",
+    ),
+    "a distribution of a distribution": (
+        "def test_it():\n    law = torch.distributions.Normal(torch.zeros(2, 3), torch.ones(3))\n"
+        "    draw(law=torch.distributions.Independent(law, 1))\n",
+        f"  somelib.py:{DRAW}: DEV102 *",
+        "      called as somelib.draw, *",
+    ),
+    "a transform": (
+        "def test_it():\n    change = torch.distributions.AffineTransform(torch.ones(3), torch.ones(3))\n"
+        "    pushed(change, torch.ones(3))\n",
+        f"  somelib.py:{PUSHED}: DEV102 *",
+        "      called as somelib.pushed, *",
+    ),
+    "a module with a weight, after one without": (
+        "def test_it():\n    for weight in (None, None, torch.ones(3)):\n        Weighted(weight)(torch.ones(3))\n",
+        f"  somelib.py:{WEIGHTED}: DEV1*",
+        "      called as somelib.Weighted, *",
+    ),
+    "a module with another function, after one without": (
+        "def test_it():\n    for act in (relu, relu, shifted):\n        Weighted(act=act)(torch.ones(3))\n",
+        f"  somelib.py:{SHIFTED}: DEV102 *",
+        "      called as somelib.Weighted, *",
+    ),
+    "a module with another part, after one like it": (
+        "def test_it():\n    for part in (Good, Good, Shift):\n"
+        "        Weighted(torch.nn.Parameter(torch.ones(3)), part())(torch.ones(3))\n",
+        f"  somelib.py:{OFFSET}: DEV106 *",
+        "      called as somelib.Weighted, *",
+    ),
+    "a transform that is a module": (
+        "def test_it():\n    Moved()(torch.ones(3))\n",
+        f"  somelib.py:{MOVED}: DEV106 *",
+        "      called as somelib.Moved, *",
+    ),
+    "the inverse of a transform that is a module": (
+        "def test_it():\n    Moved().inv(torch.ones(3))\n",
+        f"  somelib.py:{BACK}: DEV106 *",
+        "      called as somelib.Moved.inv, *",
+    ),
     "an error of the library's own": (
         "def test_it():\n    Checks()(torch.ones(3))\n",
         f"  somelib.py:{CHECK}: DEV1* weight and x must be on one device: cpu and cuda:0",
         "      called as somelib.Checks, *",
+    ),
+    "a check of the library's own, far below": (
+        "def test_it():\n    Weighs()(torch.ones(3))\n",
+        f"  somelib.py:{WEIGHS}: DEV106 weight and x: cpu and cuda:0",
+        "      called as somelib.Weighs, *",
+    ),
+    "a check of a tensor that a function made": (
+        "def test_it():\n    weighed(torch.ones(3))\n",
+        f"  somelib.py:{WEIGHED}: DEV1* weight and x: cpu and cuda:0",
+        "      called as somelib.weighed, *",
+    ),
+    "where the host is the default device": (
+        "def test_it():\n    with torch.device('cpu'):\n        scale(torch.ones(3))\n",
+        f"  somelib.py:{SCALE}: DEV102 *",
+        "      called as somelib.scale, by test_it.py::test_it",
     ),
     "a unittest": (
         "import unittest\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n        scale(torch.ones(3))\n",
@@ -175,6 +374,8 @@ def test_place_that_fails_on_the_card_is_listed(pytester: pytest.Pytester, name:
 @pytest.mark.parametrize(
     "test",
     [
+        "def test_it():\n    history_of(torch.ones(3))\n",
+        "def test_it():\n    Hashed()(torch.ones(3))\n",
         "def test_it():\n    Good()(torch.ones(3))\n",
         "def test_it():\n    good(torch.ones(3))\n",
         "def test_it():\n    waits(torch.ones(3), device='cpu')\n    waits(torch.ones(3), torch.device('cpu'))\n",
@@ -278,6 +479,57 @@ def test_calls_during_construction_are_no_calls(pytester: pytest.Pytester) -> No
     result.stdout.fnmatch_lines(["repeated on the card: 0 calls*"])
 
 
+TWICE = {
+    "a function": "def test_it():\n    two(torch.ones(3))\n    two(torch.ones(3))\n",
+    "in another test": "def test_one():\n    two(torch.ones(3))\ndef test_it():\n    two(torch.ones(2, 3))\n",
+    "a module": "class Both(nn.Module):\n    def forward(self, x):\n        return scale(shifted(x))\n"
+    "Both.__module__ = 'somelib'\ndef test_it():\n    for _ in range(3):\n        Both()(torch.ones(3))\n",
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_what_a_failing_call_would_do_next_is_repeated_by_itself(pytester: pytest.Pytester, name: str) -> None:
+    result = shadowed(pytester, "from torch import nn\n" + TWICE[name])
+    result.stdout.fnmatch_lines(["fails on the card, at 2 places:", f"  somelib.py:{SCALE}: DEV102 *"])
+    result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
+
+
+def test_object_that_moves_its_parts_is_not_called_half_way(pytester: pytest.Pytester) -> None:
+    result = shadowed(pytester, "def test_it():\n    for _ in range(3):\n        Lazy()(torch.ones(3))\n")
+    result.stdout.fnmatch_lines(["fails on the card, at 2 places:"])
+    result.stdout.fnmatch_lines([f"  somelib.py:{SCALE}: DEV102 *"])
+    result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
+
+
+def test_making_an_object_by_a_metaclass_is_no_call(pytester: pytest.Pytester) -> None:
+    result = shadowed(pytester, "def test_it():\n    Made(torch.ones(3))\n")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["repeated on the card: 0 calls*"])
+
+
+def test_what_a_test_has_patched_sees_no_repeat(pytester: pytest.Pytester) -> None:
+    test = (
+        "def test_it(monkeypatch):\n    calls, plain = [], torch.full\n"
+        "    monkeypatch.setattr(torch, 'full', lambda *args: calls.append(1) or plain(*args))\n"
+        "    scale(torch.ones(3))\n    assert len(calls) == 1\n"
+        "def test_after(monkeypatch):\n    scale(torch.ones(3))\n"
+    )
+    result = shadowed(pytester, test)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        ["repeated on the card: 1 calls*", "not repeated: 1, in a test that has patched something (1)"]
+    )
+
+
+def test_test_cases_of_the_package_are_no_calls(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        cases="import unittest, torch\nclass Case(unittest.TestCase):\n    def check(self, x):\n        return x + 1\n"
+    )
+    test = "import cases\nclass TestIt(cases.Case):\n    def test_it(self):\n        self.check(torch.ones(3))\n"
+    result = shadowed(pytester, test, package="=cases")
+    result.stdout.fnmatch_lines(["repeated on the card: 0 calls of 0 callables, 0 more *"])
+
+
 def test_calls_inside_a_call_are_not_repeated_alone(pytester: pytest.Pytester) -> None:
     nested = "\nclass Outer(nn.Module):\n    def forward(self, x):\n        return scale(x.cpu()).to(x.device)\n"
     pytester.makepyfile(somelib=LIBRARY + nested)
@@ -293,6 +545,12 @@ def test_calls_inside_a_call_are_not_repeated_alone(pytester: pytest.Pytester) -
             "from unittest.mock import MagicMock\ndef test_it():\n    m = Good()\n"
             "    m.helper = MagicMock(return_value=torch.ones(3))\n    m(torch.ones(3))\n",
             "not moved: Good, whose helper is a MagicMock",
+        ),
+        (
+            "class Wrapper:\n    def __init__(self, x):\n        self.x = x\n"
+            "    def __getattr__(self, name):\n        return getattr(vars(self)['x'], name)\n"
+            "def test_it():\n    good(torch.ones(3), out=Wrapper(torch.ones(3)))\n",
+            "not copied: Wrapper, whose copy is a Tensor",
         ),
         ("def test_it():\n    object.__new__(Box)\n    b = Box(torch.ones(3))\n    b.area()\n", "not moved: Box"),
         (

@@ -301,6 +301,37 @@ def test_pinned_memory() -> None:
     assert torch.zeros(2, pin_memory=True).is_pinned()
 
 
+class Matrix(torch.Tensor):  # type: ignore[misc]
+    """A class of tensors without a constructor of its own."""
+
+
+class Named(torch.Tensor):  # type: ignore[misc]
+    """A class of tensors whose constructor calls torch's."""
+
+    def __new__(cls, data: Any, label: str = "") -> Named:
+        made: Named = super().__new__(cls, data)
+        made.label = label
+        return made
+
+
+@pytest.mark.parametrize("place", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("kind", [Matrix, Named])
+def test_class_of_tensors_is_called_on_a_tensor(kind: Any, place: str) -> None:
+    leaf = torch.ones(2, 2, device=place, requires_grad=True)
+    made = kind(leaf * 2)
+    assert type(made) is kind
+    assert device(made) == [place]
+    made.sum().backward()
+    assert leaf.grad is not None and leaf.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_class_of_tensors_is_called_on_numbers() -> None:
+    assert Matrix([1.0, 2.0]).tolist() == [1.0, 2.0]
+    assert Matrix(2, 3).shape == (2, 3)
+    assert Named([1.0], label="one").label == "one"
+    assert type(torch.Tensor([1.0])) is torch.Tensor
+
+
 def test_tensor_subclass_sees_its_moves() -> None:
     seen = []
 

@@ -195,6 +195,26 @@ def test_fault_that_ends_the_program_is_not_also_caught(launcher: Launcher, tmp_
     assert seen.caught == ()
 
 
+@pytest.mark.parametrize("size", [1500, 2500, 9000])
+def test_fault_with_a_long_message_that_ends_the_program_is_not_also_caught(
+    launcher: Launcher, tmp_path: Path, size: int
+) -> None:
+    """The error of a custom function's gradient quotes the name of its class."""
+    seen = run(
+        launcher,
+        tmp_path,
+        "import torch",
+        "forward = staticmethod(lambda ctx, x: x * 2)",
+        "backward = staticmethod(lambda ctx, gradient: torch.ones(3))",
+        f"Double = type('Double' * {size // 6}, (torch.autograd.Function,), dict(forward=forward, backward=backward))",
+        "result = Double.apply(torch.ones(3, device='cuda', requires_grad=True))",
+        "result.sum().backward()",
+    )
+    assert seen.stop is not None and "DoubleDoubleDouble" in seen.stop.text
+    assert (seen.stop.line, seen.outcome) == (6, Outcome.DEVICE_FAULT)
+    assert seen.caught == ()
+
+
 def test_fault_in_an_imported_module_names_both_places(launcher: Launcher, tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text(f"import torch\ndef add():\n    {MIXED}\n", encoding="utf-8")
     seen = run(launcher, tmp_path, "import helper", "helper.add()")

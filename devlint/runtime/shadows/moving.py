@@ -17,6 +17,7 @@ from typing import Any, Final
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+_COMPUTED: Final = "_devlint_computed"  # on the copy of a tensor that was no leaf
 _MOST_DEPTH: Final = 4
 _MOST_ITEMS: Final = 1000
 _HOOKS: Final = (
@@ -26,6 +27,8 @@ _HOOKS: Final = (
     "_backward_pre_hooks",
 )
 _CONTAINERS: Final = frozenset({"builtins", "collections"})
+# Their classes have no `to`: the parameters that they are made of say where they are.
+_BY_ATTRIBUTES: Final = (types.SimpleNamespace, torch.distributions.Distribution, torch.distributions.Transform)
 _PLAIN: Final = (str, bytes, int, float, complex, type(None), type, torch.dtype, torch.Size, types.ModuleType)
 
 
@@ -44,6 +47,9 @@ def copies(values: Any, own_package: str = "") -> Any:
             made = copy.deepcopy(values)
     except Exception as error:
         raise NotPossible(f"{_culprit(values)}: {type(error).__name__}") from error
+    for value, copied in zip(_flat(values), _flat(made), strict=False):
+        if type(copied) is not type(value):  # a wrapper hands `__deepcopy__` to what it wraps
+            raise NotPossible(f"{type(value).__name__}, whose copy is a {type(copied).__name__}")
     for module in _modules_in(made, 0):
         for part in module.modules():
             _drop_hooks(part, own_package)
@@ -52,7 +58,7 @@ def copies(values: Any, own_package: str = "") -> Any:
 
 @contextmanager
 def _copying_graphs() -> Iterator[None]:
-    """A tensor in the middle of a graph is copied without the graph, as a leaf.
+    """A tensor in the middle of a graph is copied without the graph, as a leaf that says so.
 
     So is one that has its memory for itself, since that is quick; others share it with the copies of their views.
     """
@@ -62,6 +68,8 @@ def _copying_graphs() -> Iterator[None]:
         if id(self) in memo or (self.is_leaf and not _stands_alone(self)):
             return plain(self, memo)
         made = self.detach().clone().requires_grad_(self.requires_grad)
+        if not self.is_leaf:
+            setattr(made, _COMPUTED, True)
         memo[id(self)] = made
         return made
 
@@ -185,6 +193,8 @@ class Mover:
             return value
         made = value.detach().to(self.device)
         made.requires_grad_(value.requires_grad)
+        if value.requires_grad and hasattr(value, _COMPUTED) and torch.is_grad_enabled():
+            return made.clone()  # which may be written in place, as a leaf may not
         if isinstance(value, torch.nn.Parameter):
             made = torch.nn.Parameter(made, requires_grad=value.requires_grad)
         if value.is_leaf and value.grad is not None:
@@ -236,7 +246,7 @@ class Mover:
         return value if not holds_tensors(value) else self._object(value)
 
     def _object(self, value: Any) -> Any:
-        """By its own ``to``; a record field by field; anything else only if it holds no tensors."""
+        """By its own ``to``; a record or a distribution field by field; anything else only if it holds no tensors."""
         if callable(getattr(type(value), "to", None)):
             try:
                 made = value.to(self.device)
@@ -246,11 +256,16 @@ class Mover:
             return value if made is None else made
         if not holds_tensors(value):
             return value
-        if dataclasses.is_dataclass(value) or isinstance(value, types.SimpleNamespace):
+        if is_record(value):
             for key, item in list(vars(value).items()):
                 object.__setattr__(value, key, self.move(item, key))
             return value
         raise NotPossible(type(value).__name__)
+
+
+def is_record(value: Any) -> bool:
+    """Whether an object is what its attributes are: a record, or a distribution or transform of parameters."""
+    return (dataclasses.is_dataclass(value) and hasattr(value, "__dict__")) or isinstance(value, _BY_ATTRIBUTES)
 
 
 def holds_tensors(value: Any, depth: int = 0) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import io
+import itertools
 import os
 import random
 import re
@@ -19,17 +20,18 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from types import CodeType, FunctionType, TracebackType
+from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import Any, Final
 
 import torch
+from torch.utils._device import DeviceContext
 
-from devlint.runtime.blame import Blame, blame, frames_of
+from devlint.runtime.blame import Blame, Place, blame, frames_of, where_mixed
 from devlint.runtime.findings import Finding, device_error
 from devlint.runtime.recorder import Event
-from devlint.runtime.shadows.moving import Mover, NotPossible, copies
+from devlint.runtime.shadows.moving import Mover, NotPossible, copies, is_record
 from devlint.runtime.shadows.wrapping import Wrapper, original_of
 from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.marks import card_of
@@ -41,8 +43,20 @@ from devlint.runtime.watch import Watch, chain
 _MOST_EACH: Final = 3  # repeats of one callable with arguments of the same kinds
 _MOST_PLACES: Final = 500
 _MOST_NAMES: Final = 8
+_MOST_PARTS: Final = 16
+_CALLED_BY_TORCH: Final = (
+    (torch.nn.Module, "__call__"),
+    (torch.distributions.Transform, "__call__"),
+    (torch.distributions.Transform, "_inv_call"),
+)
+# What each of them calls in turn, of the class of the package.
+_CALLS_IN_TURN: Final = {
+    torch.nn.Module.__call__: "forward",
+    torch.distributions.Transform.__call__: "_call",
+    torch.distributions.Transform._inv_call: "_inverse",
+}
 _MODULE_NAMES: Final = frozenset(dir(torch.nn.Module))
-_NEVER_WRAPPED: Final = (torch.Tensor, torch.autograd.Function, BaseException, enum.Enum)
+_NEVER_WRAPPED: Final = (type, torch.Tensor, torch.autograd.Function, BaseException, enum.Enum)
 _clock: Final = time.perf_counter  # the real one: a simulation puts another in its place
 _torch_folder: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _own_folder: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -121,15 +135,21 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """Copies of a call's arguments, made before it, and the random numbers it began with."""
+    """Copies of a call's arguments, made before it, and the random numbers it began with. what: is called."""
 
     args: Any
     kwargs: Any
     states: Any
+    what: Any
 
 
 class _Thread(threading.local):
+    """depth: of calls that are seen. within: the objects whose failing call is under way."""
+
     depth = 0
+
+    def __init__(self) -> None:
+        self.within: list[Any] = []
 
 
 class Shadow:
@@ -144,9 +164,12 @@ class Shadow:
         self.repeating = repeating
         self.tally = Tally()
         self.test = ""
+        self.patches: Any = None  # pytest's `monkeypatch` of the running test: what it puts in place would see repeats
         self.fresh: list[Shadowed] = []  # of the running test
         self._thread = _Thread()
         self._seen: Counter[Any] = Counter()
+        # What failed on the card: its repeat ends there, so that what it calls is repeated by itself from then on.
+        self._failed_there: set[Any] = set()
         # The first call of a kind is always repeated; more of them while that takes no longer than the suite's own calls.
         self._own_seconds = self._spent_seconds = 0.0
         self._simulation: Simulation | None = None
@@ -159,7 +182,7 @@ class Shadow:
         """Inside, calls are seen."""
         self._simulation, self._watch = simulation, watch
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self._module_calls())
+            stack.enter_context(self._calls_of_objects())
             if self.package and self.repeating:
                 wrapper = Wrapper(self.package, self._around, _left_out)
                 stack.enter_context(wrapper.watching())
@@ -168,20 +191,25 @@ class Shadow:
         self._simulation = self._watch = None
 
     @contextlib.contextmanager
-    def _module_calls(self) -> Iterator[None]:
-        plain: Any = torch.nn.Module.__call__
-
-        def __call__(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
-            if self._thread.depth or not self._is_of_package(type(module).__module__):
-                return plain(module, *args, **kwargs)
-            return self.call(plain, (module, *args), kwargs)
-
-        torch.nn.Module.__call__ = __call__
-        try:
+    def _calls_of_objects(self) -> Iterator[None]:
+        """Modules, and transforms of distributions, are called through methods of torch."""
+        with contextlib.ExitStack() as stack:
+            for owner, name in _CALLED_BY_TORCH:
+                plain: Any = getattr(owner, name)
+                setattr(owner, name, self._watched(plain))
+                stack.callback(setattr, owner, name, plain)
             yield
-        finally:
-            torch.nn.Module.__call__ = plain
+
+    def _watched(self, plain: Any) -> Any:
+        thread = self._thread
+
+        def __call__(called: Any, *args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            if thread.depth or not self._is_of_package(type(called).__module__):
+                return plain(called, *args, **kwargs)
+            return self.call(plain, (called, *args), kwargs)
+
+        return __call__
 
     def _around(self, function: FunctionType) -> Any:
         thread = self._thread
@@ -205,14 +233,18 @@ class Shadow:
         """Carry a call out as ever, and repeat it on the card afterwards."""
         __tracebackhide__ = True
         thread = self._thread
+        if args and any(args[0] is each for each in thread.within):
+            return function(*args, **kwargs)  # a part of a call that may have moved the object's attributes by itself
+        inside = _called(function, args) in self._failed_there
         thread.depth += 1
         began = _clock()
         try:
             prepared = self._prepared(function, args, kwargs) if self.test else None
             before = _clock()
-            result = function(*args, **kwargs)
+            with self._looking_inside(args) if inside else contextlib.nullcontext():
+                result = function(*args, **kwargs)
             after = _clock()
-            self._own_seconds += after - before
+            self._own_seconds += 0 if inside else after - before
             if prepared is not None:
                 self._repeat(function, prepared)
                 self._spent_seconds += _clock() - after + before - began
@@ -220,10 +252,24 @@ class Shadow:
         finally:
             thread.depth -= 1
 
+    @contextlib.contextmanager
+    def _looking_inside(self, args: tuple[Any, ...]) -> Iterator[None]:
+        """Inside, calls are seen as if the test had made them, but for other calls of the same object."""
+        thread = self._thread
+        thread.depth -= 1
+        thread.within.append(args[0] if args and not isinstance(args[0], torch.Tensor) else thread)
+        try:
+            yield
+        finally:
+            thread.within.pop()
+            thread.depth += 1
+
     def _prepared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Prepared | None:
         """Copies for a repeat; None if there is nothing to repeat, or not again."""
+        if _within_a_trace() or _within_construction(sys._getframe(2)):  # objects may be half made
+            return None
         tensors = list(_tensors_of((args, kwargs)))
-        if not tensors or _within_a_trace() or _within_construction(sys._getframe(2)):
+        if not tensors:
             return None
         self.tally.calls += 1
         if any(card_of(tensor) is not None or tensor.is_meta for tensor in tensors):
@@ -236,6 +282,9 @@ class Shadow:
         if seen >= _MOST_EACH or (seen and self._spent_seconds > self._own_seconds):
             self.tally.left_out += 1
             return None
+        if getattr(self.patches, "_setattr", None) or getattr(self.patches, "_setitem", None):
+            self.tally.not_possible["in a test that has patched something"] += 1
+            return None
         self._seen[key] += 1
         states = _random_states()
         try:
@@ -246,7 +295,7 @@ class Shadow:
             return None
         finally:
             _set_random_states(states)
-        return _Prepared(copied_args, copied_kwargs, states)
+        return _Prepared(copied_args, copied_kwargs, states, _called(function, args))
 
     def _repeat(self, function: Any, prepared: _Prepared) -> None:
         after = _random_states()
@@ -277,12 +326,12 @@ class Shadow:
         what = "call"
         try:
             result = function(*args, **kwargs)
-            outputs = [value for value in _tensors_of(result) if not isinstance(value, torch.nn.Parameter)]
+            outputs = [value for value in _results_of(result) if not isinstance(value, torch.nn.Parameter)]
             self._look_at_results(function, name, prepared, outputs)
             what = "backward"
             _go_back(outputs)
         except Exception as error:
-            self._failed(error, name, what)
+            self._failed(error, name, what, prepared.what)
 
     def _look_at_results(self, function: Any, name: str, prepared: _Prepared, outputs: list[torch.Tensor]) -> None:
         left = [value for value in outputs if value.device.type == "cpu"]
@@ -294,7 +343,7 @@ class Shadow:
         finding = Finding("DEV102", "error", message, code.co_filename, code.co_firstlineno)
         self._note(finding, "result", name)
 
-    def _failed(self, error: Exception, name: str, what: str) -> None:
+    def _failed(self, error: Exception, name: str, what: str, called: Any) -> None:
         if any(isinstance(each, CannotSimulate) for each in chain(error)):
             self.tally.other[str(error)] += 1
             return
@@ -303,6 +352,7 @@ class Shadow:
             text = (str(error).strip().splitlines() or [""])[0][:100]
             self.tally.other[f"{name}: {type(error).__name__}: {text}"] += 1
             return
+        self._failed_there.add(called)
         self._note(self._finding(device_errors[0], error, what), what, name)
 
     def _is_about_devices(self, error: BaseException) -> bool:
@@ -314,9 +364,11 @@ class Shadow:
         return all(re.search(rf"\b{name}\b", text) for name in ("cpu", self._simulation.kind))
 
     def _finding(self, cause: BaseException, error: BaseException, what: str) -> Finding:
-        places = frames_of(_inside(cause.__traceback__ or error.__traceback__))
+        places: Sequence[Place] = frames_of(_inside(cause.__traceback__ or error.__traceback__))
         found = Blame()
         with contextlib.suppress(Exception):
+            if places and self._is_own(places[0][0].f_code) and not hasattr(cause, "devlint_operands"):
+                places = where_mixed(places, self._is_own)
             found = blame(places, getattr(cause, "devlint_operands", ()), self._is_own)
         file, line = next(((f.f_code.co_filename, at) for f, at in places if self._is_own(f.f_code)), (None, 0))
         text = str(cause) if what == "call" else f"{cause} (in the backward pass)"
@@ -364,7 +416,8 @@ class Shadow:
 def _left_out(owner: type, name: str | None) -> bool:
     """Classes, or methods of them, that are called by torch, by Python or through something that is watched already."""
     if name is None:
-        return issubclass(owner, _NEVER_WRAPPED) or getattr(owner, "_is_protocol", False)
+        tests = getattr(sys.modules.get("unittest"), "TestCase", ())
+        return issubclass(owner, (*_NEVER_WRAPPED, tests)) or getattr(owner, "_is_protocol", False)
     if issubclass(owner, torch.optim.Optimizer):
         return name != "step"
     return issubclass(owner, torch.nn.Module) and name in _MODULE_NAMES
@@ -375,8 +428,9 @@ def _tensors_of(values: Any, depth: int = 0) -> Iterator[torch.Tensor]:
     if isinstance(values, torch.Tensor):
         yield values
     elif isinstance(values, torch.nn.Module):
-        yield from values.parameters()
-        yield from values.buffers()
+        for part in _parts(values):
+            for group in ("_parameters", "_buffers"):
+                yield from (tensor for tensor in vars(part).get(group, {}).values() if tensor is not None)
     elif isinstance(values, (list, tuple, set, frozenset)):
         for value in values:
             yield from _tensors_of(value, depth)
@@ -389,20 +443,63 @@ def _tensors_of(values: Any, depth: int = 0) -> Iterator[torch.Tensor]:
         yield from _tensors_of(list(vars(values).values()), depth + 1)
 
 
+def _results_of(values: Any) -> Iterator[torch.Tensor]:
+    """Tensors that a call hands out: also in containers, records and distributions, but not inside other objects."""
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, (list, tuple, set, frozenset)):
+        for value in values:
+            yield from _results_of(value)
+    elif isinstance(values, dict):
+        yield from _results_of(list(values.values()))
+    elif is_record(values):
+        yield from _results_of(list(vars(values).values()))
+
+
+def _called(function: Any, args: tuple[Any, ...]) -> Any:
+    """What a call is a call of: a function, or a method of a module's class."""
+    return (type(args[0]), _in_turn(function)) if _in_turn(function) else function
+
+
+def _parts(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """A module and those in it, by identity: a class of the package may have an `__eq__` and a `__hash__` of its own."""
+    waiting, known = [module], {id(module)}
+    while waiting:
+        part = waiting.pop()
+        yield part
+        inner = [each for each in vars(part).get("_modules", {}).values() if each is not None and id(each) not in known]
+        known.update(map(id, inner))
+        waiting += inner[::-1]
+
+
 def _kinds(value: Any, depth: int) -> Any:
     """Kinds, ranks, types and mode of arguments: what two calls have in common that do the same."""
     if isinstance(value, torch.Tensor):
         return type(value), value.dtype, value.dim(), value.requires_grad, value.layout
-    if isinstance(value, (bool, str, torch.dtype, type(None))):
+    if isinstance(value, (bool, str, torch.dtype, type(None), type)):
         return value
     if isinstance(value, (list, tuple)):
         return type(value), *(_kinds(item, depth) for item in value[:8])
     if isinstance(value, dict):
         return tuple((str(key), _kinds(item, depth)) for key, item in list(value.items())[:16])
     if isinstance(value, torch.nn.Module):
-        settings = ((key, item) for key, item in vars(value).items() if isinstance(item, (bool, str)))
-        return type(value), tuple(settings)
+        return tuple((type(part), *_settings(part)) for part in itertools.islice(_parts(value), _MOST_PARTS))
+    if depth < 2 and hasattr(value, "__dict__") and not isinstance(value, (FunctionType, ModuleType)):
+        return type(value), *((key, _kinds(item, depth + 1)) for key, item in list(vars(value).items())[:16])
     return type(value)
+
+
+def _settings(part: torch.nn.Module) -> Iterator[Any]:
+    """The attributes of a module that choose what it does: switches, names, functions, and which tensors there are."""
+    for key, item in vars(part).items():
+        if isinstance(item, (bool, str, type(None))):
+            yield key, item
+        elif isinstance(item, FunctionType):
+            yield key, item.__module__, item.__qualname__
+        elif isinstance(item, torch.Tensor):
+            yield key, item.dim()
+        elif key in ("_parameters", "_buffers"):
+            yield tuple(name for name, tensor in item.items() if tensor is not None)
 
 
 def _within_a_trace() -> bool:
@@ -411,8 +508,19 @@ def _within_a_trace() -> bool:
         torch._C._get_tracing_state() is not None
         or torch._C._functorch.peek_interpreter_stack() is not None
         or tracing_modes()
-        or torch._C._len_torch_function_stack() > 0
+        or not all(map(_is_host_by_default, _function_modes()))
     )
+
+
+def _function_modes() -> Iterator[Any]:
+    """The modes that see every function of torch, such as a default device."""
+    for level in range(torch._C._len_torch_function_stack()):
+        yield torch._C._get_function_stack_at(level)
+
+
+def _is_host_by_default(mode: Any) -> bool:
+    """Whether a mode only says that the host is the default device, as it is without."""
+    return isinstance(mode, DeviceContext) and mode.device.type == "cpu"
 
 
 def _within_construction(frame: Any) -> bool:
@@ -424,17 +532,23 @@ def _within_construction(frame: Any) -> bool:
     return False
 
 
+def _in_turn(function: Any) -> str:
+    """The method of the package that a method of torch calls; "" for functions of the package itself."""
+    return _CALLS_IN_TURN.get(function, "")
+
+
 def _code_of(function: Any, args: Any) -> CodeType:
     """The code of the function, or of the `forward` of the module that is called."""
-    if args and isinstance(args[0], torch.nn.Module) and function.__name__ in ("_wrapped_call_impl", "__call__"):
-        function = original_of(type(args[0]).forward)
+    if _in_turn(function):
+        function = original_of(getattr(type(args[0]), _in_turn(function)))
     code: CodeType = original_of(function).__code__
     return code
 
 
 def _name_of(function: Any, args: Any) -> str:
-    if args and isinstance(args[0], torch.nn.Module) and function.__name__ in ("_wrapped_call_impl", "__call__"):
-        return f"{type(args[0]).__module__}.{type(args[0]).__qualname__}"
+    if _in_turn(function):
+        back = ".inv" if _in_turn(function) == "_inverse" else ""
+        return f"{type(args[0]).__module__}.{type(args[0]).__qualname__}{back}"
     return f"{function.__module__}.{function.__qualname__}"
 
 

@@ -74,12 +74,12 @@ class Wrapper(MetaPathFinder):
 
     def _wrap_methods(self, owner: type) -> None:
         for name, value in list(vars(owner).items()):
-            if name.startswith("_") or self._left_out(owner, name):
+            if (name.startswith("_") and name != "__call__") or self._left_out(owner, name):
                 continue
             if isinstance(value, FunctionType) and not hasattr(value, ORIGINAL) and not inspect.isabstract(owner):
                 self._replace(owner, name, wrapped(value, self._around))
-            elif isinstance(value, staticmethod) and isinstance(value.__func__, FunctionType):
-                self._replace(owner, name, staticmethod(wrapped(value.__func__, self._around)))
+            elif isinstance(value, (staticmethod, classmethod)) and isinstance(value.__func__, FunctionType):
+                self._replace(owner, name, type(value)(wrapped(value.__func__, self._around)))
 
     def _replace(self, owner: Any, name: str, made: Any) -> None:
         before = vars(owner)[name]

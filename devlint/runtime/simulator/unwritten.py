@@ -8,7 +8,7 @@ marked, nor is what C++ allocates on its own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,6 +50,9 @@ _LOOKING: Final = frozenset(
 _OF_TORCH: Final = frozenset({"aten", "prims"})
 
 
+_CONTAINERS: Final = (list, tuple)
+
+
 class Unwritten:
     """Where memory was allocated; counts the memory that is still unwritten."""
 
@@ -84,6 +87,8 @@ def look(simulation: Simulation, plan: OpPlan, args: tuple[Any, ...], kwargs: di
 
     Returns the mark that its result takes over, if it is a copy.
     """
+    if not (_any_marked(args) or (kwargs and _any_marked(kwargs.values()))):
+        return None
     taken_over: Unwritten | None = None
     known = plan.func.namespace in _OF_TORCH
     for argument, tensor in _tensors(plan.func, args, kwargs):
@@ -116,6 +121,17 @@ def clear(tensor: torch.Tensor) -> None:
     if has_storage(tensor):
         storage: Any = storage_of(tensor)
         storage._devlint_unwritten = None
+
+
+def _any_marked(values: Iterable[Any]) -> bool:
+    """Whether one of the tensors is unwritten; runs before every operator while anything is."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if _mark_of(value) is not None:
+                return True
+        elif value.__class__ in _CONTAINERS and _any_marked(value):
+            return True
+    return False
 
 
 def _mark_of(tensor: torch.Tensor) -> Unwritten | None:

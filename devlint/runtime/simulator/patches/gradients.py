@@ -1,4 +1,7 @@
-"""Patches of autograd: gradients must be on their tensor's device, also those a custom backward returns."""
+"""Patches of autograd: gradients must be on their tensor's device.
+
+So must those that a backward pass starts from, and those that a custom backward returns.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 import torch
 
 from devlint.runtime.simulator import messages
-from devlint.runtime.simulator.marks import WILD, card_of, mark_of, set_mark
+from devlint.runtime.simulator.marks import WILD, card_of, has_storage, mark_of, set_mark
 from devlint.runtime.simulator.patches.base import Patch
 from devlint.runtime.simulator.simulation import Simulation
 
@@ -18,7 +21,7 @@ _Tensor = torch.Tensor
 
 
 def patches(simulation: Simulation) -> Iterator[Patch]:
-    """``Tensor.grad``, ``torch.autograd.grad`` and what a custom backward returns."""
+    """``Tensor.grad``, ``torch.autograd.grad``, what a backward pass starts from and what a custom one returns."""
 
     def grad(original: Any) -> Any:
         def read(self: torch.Tensor) -> Any:
@@ -49,7 +52,34 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
     yield Patch(_Tensor, "grad", grad)
     yield Patch(torch.autograd, "grad", autograd_grad)
+    # `Tensor.backward`, `torch.autograd.backward` and `torch.autograd.grad` all start the engine by this function.
+    yield Patch(torch.autograd, "_engine_run_backward", lambda original: _from_roots(simulation, original))
     yield Patch(torch.autograd.Function, "apply", lambda original: _checked_apply(simulation))
+
+
+def _from_roots(simulation: Simulation, original: Any) -> Any:
+    """The engine's start, with its check of each gradient against the root that it is for."""
+
+    @functools.wraps(original)
+    def start(roots: Any, gradients: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = enumerate(zip(roots, gradients, strict=False))
+        given = [_root_gradient(simulation, position, root, gradient) for position, (root, gradient) in pairs]
+        return original(roots, tuple(given), *args, **kwargs)
+
+    return start
+
+
+def _root_gradient(simulation: Simulation, position: int, root: Any, gradient: Any) -> Any:
+    """The gradient that a root starts from; one without dimensions is moved (autograd/engine.cpp, validate_outputs)."""
+    if type(root) is not _Tensor or type(gradient) is not _Tensor or not (has_storage(root) and has_storage(gradient)):
+        return gradient  # the engine does not look into a class, nor into what a transform of functions wraps
+    if WILD in (mark_of(root), mark_of(gradient)):
+        return gradient
+    expected, found = simulation.device_of(root), simulation.device_of(gradient)
+    if found != expected and gradient.dim():
+        text = f"invalid gradient at index {position} - expected device {expected} but got {found}"
+        simulation.fault(RuntimeError, text)
+    return gradient if found == expected else gradient.to(expected)
 
 
 def adopt(gradient: torch.Tensor, owner: torch.Tensor, *, scalars: bool) -> None:

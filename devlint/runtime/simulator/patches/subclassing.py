@@ -27,7 +27,8 @@ _DEVICE_OF_SUBCLASS = 5  # that of `device_for_backend_keys` among those of `_ma
 
 
 def patches(simulation: Simulation) -> Iterator[Patch]:
-    """``Tensor._make_wrapper_subclass``, ``Tensor._make_subclass``, and what a fake tensor answers C++."""
+    """How classes of tensors are made, and what a fake tensor answers C++."""
+    yield Patch(torch.Tensor, "__new__", _constructor)
     yield Patch(torch.Tensor, "_make_wrapper_subclass", functools.partial(_wrapper, simulation))
     yield Patch(torch.Tensor, "_make_subclass", functools.partial(_subclass, simulation))
     yield Patch(FakeTensor, "__torch_dispatch__", functools.partial(_answers, simulation))
@@ -35,6 +36,18 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
     yield Patch(
         Entry("fake_tensor._DISPATCH_META_HANDLERS", handlers, _ASKED), "value", functools.partial(_answer, simulation)
     )
+
+
+def _constructor(original: Any) -> Any:
+    """A class called on what makes a tensor: C++ refuses to name a tensor anew that a dispatch mode has handed out."""
+
+    def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if cls is torch.Tensor:
+            return original(cls, *args, **kwargs)
+        made = original(torch.Tensor, *args, **kwargs)
+        return made if isinstance(made, cls) else made.as_subclass(cls)
+
+    return staticmethod(__new__)
 
 
 def _wrapper(simulation: Simulation, original: Any) -> Any:
