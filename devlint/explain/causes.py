@@ -22,11 +22,13 @@ from devlint.explain.chosen import (
     note_wrappers,
 )
 from devlint.explain.errors import LAST, DeviceError, recognise
+from devlint.explain.logs import cleaned, in_order, is_scattered, of_process
 from devlint.explain.mended import Check, Next, next_stop
+from devlint.explain.order import by_calls
 from devlint.explain.origins import Search
 from devlint.explain.sources import File, Files
 from devlint.explain.suspects import Step, Suspect, Trail
-from devlint.explain.tracebacks import Frame, frames, of_process, plain, without_report
+from devlint.explain.tracebacks import Frame, all_frames, frames, without_report
 from devlint.facts.text.nodes import walk
 from devlint.model import Diagnostic
 from devlint.source import Source
@@ -80,18 +82,26 @@ class _Checker:
 
 def explain(text: str, root: Path) -> Explanation | None:
     """What a text with a traceback says, with the source below `root`; None when it has no device error that is known."""
-    whole = plain(text)
-    text = without_report(whole)
+    whole = cleaned(text)
+    text = in_order(without_report(whole))
+    whole = in_order(whole)
     error = recognise(text)
     if error is None:
         text, error = whole, recognise(whole)
     if error is None:
         return None
     begin = max(0, error.start - LAST)
-    shown = frames(of_process(text[begin : _end(text, error.start)], error.start - begin))
+    near, start = text[begin:][: 2 * LAST], error.start - begin
     files = Files(root)
+    shown = frames(of_process(near[: _end(near, start)], start))
     places = _located(files, shown)
     user = [frame for frame in shown if frame in places]
+    log = of_process(near, start)
+    again = recognise(log)
+    if again is not None and is_scattered(log, again.start):
+        shown = all_frames(log)
+        places = _located(files, shown)
+        user = by_calls(places)
     located = [places[frame] for frame in user]
     if not located:
         outer = [frame for frame in shown if not _is_librarys(frame)]

@@ -145,7 +145,7 @@ class File:
         rows = [cell.first + frame.row - 1 for cell in self._cells if frame.row <= cell.rows]
         if frame.name != "<module>":
             return [row for row in rows if self.speaks_for(frame, row)]
-        calling = [row for row in rows if inner is not None and inner.name in self._calls_at(row)]
+        calling = [row for row in rows if inner is not None and inner.name in self.calls_at(row)]
         if len(calling) == 1:
             return calling
         counted = any(cell.execution for cell in self._cells)
@@ -155,7 +155,7 @@ class File:
             if frame.cell == (cell.execution if counted else position) and frame.row <= cell.rows
         ]
 
-    def _calls_at(self, row: int) -> set[str]:
+    def calls_at(self, row: int) -> set[str]:
         """The last names of what the statement on a row calls."""
         statement = self.statement(row)
         nodes = walk(statement) if statement is not None else ()
