@@ -22,9 +22,9 @@ from devlint.explain.chosen import (
     note_wrappers,
 )
 from devlint.explain.errors import LAST, DeviceError, recognise
-from devlint.explain.logs import cleaned, in_order, is_scattered, of_process
+from devlint.explain.logs import cleaned, in_order, of_process
 from devlint.explain.mended import Check, Next, next_stop
-from devlint.explain.order import by_calls
+from devlint.explain.order import bare, by_calls, is_scattered
 from devlint.explain.origins import Search
 from devlint.explain.sources import File, Files
 from devlint.explain.suspects import Step, Suspect, Trail
@@ -97,9 +97,8 @@ def explain(text: str, root: Path) -> Explanation | None:
     places = _located(files, shown)
     user = [frame for frame in shown if frame in places]
     log = of_process(near, start)
-    again = recognise(log)
-    if again is not None and is_scattered(log, again.start):
-        shown = all_frames(log)
+    if is_scattered(places or _located(files, all_frames(log)), log) or not shown:
+        shown = bare(all_frames(log))
         places = _located(files, shown)
         user = by_calls(places)
     located = [places[frame] for frame in user]

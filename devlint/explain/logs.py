@@ -214,34 +214,3 @@ def _shape(prefix: str) -> str:
 
 def _numbers(text: str) -> str:
     return re.sub(r"\d+", lambda _: r"(\d+)", re.escape(text))
-
-
-def is_scattered(text: str, start: int) -> bool:
-    """Whether the lines of a traceback in Python's form are not together: most frames stand outside of its order.
-
-    `start`: where its error stands.
-    """
-    lines = text.splitlines()
-    error = text.count("\n", 0, start)
-    frames = [at for at, line in enumerate(lines) if _FRAME.search(line)]
-    if not frames:
-        return False
-    if frames[0] > error:
-        return True
-    if not any(_HEAD in line for line in lines):
-        return False
-    inside: set[int] = set()
-    for at, line in enumerate(lines):
-        if _HEAD in line or (at - 1 in inside and _goes_on(line)):
-            inside.add(at)
-    above = error - 1
-    while above >= 0 and _goes_on(lines[above]):  # a paste may lack the head
-        inside.add(above)
-        above -= 1
-    together = sum(at in inside for at in frames)
-    return together <= len(frames) - together
-
-
-def _goes_on(line: str) -> bool:
-    """Whether a line may stand between the head of a traceback and its error: a frame, a source line, marks below it."""
-    return bool(_FRAME.search(line)) or line.startswith("   ") or line.lstrip().startswith("[Previous line repeated")

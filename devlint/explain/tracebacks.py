@@ -51,8 +51,8 @@ def frames(text: str) -> list[Frame]:
 
 
 def all_frames(text: str) -> list[Frame]:
-    """The frames of a text whose lines are in no order, each once, without source lines: the next line need not be it."""
-    return list(dict.fromkeys(replace(frame, code="") for frame in _frames(text)))
+    """The frames of all tracebacks in a text."""
+    return _frames(text)
 
 
 def _once(found: list[Frame]) -> list[Frame]:

@@ -250,7 +250,7 @@ def test_any_order_with_stamps(seed: int, tmp_path: Path) -> None:
     assert answer(joined(lines), tmp_path) == RIGHT
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(16))
 def test_any_order_without_stamps(seed: int, tmp_path: Path) -> None:
     lines = list(LOG)
     random.Random(seed).shuffle(lines)
