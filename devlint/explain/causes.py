@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
+from devlint.checkers import Confined
 from devlint.config import Resolver
+from devlint.embedded.notebook import Notebook
 from devlint.explain.calls import operands
 from devlint.explain.chosen import (
     files_of,
@@ -80,8 +82,11 @@ class _Checker:
         return self._known[key]
 
 
-def explain(text: str, root: Path) -> Explanation | None:
-    """What a text with a traceback says, with the source below `root`; None when it has no device error that is known."""
+def explain(text: str, root: Path, live: Notebook | None = None) -> Explanation | None:
+    """What a text with a traceback says, with the source below `root`; None when it has no device error that is known.
+
+    `live`: the notebook whose cells the traceback means, where it is at hand.
+    """
     whole = cleaned(text)
     text = in_order(without_report(whole))
     whole = in_order(whole)
@@ -92,7 +97,7 @@ def explain(text: str, root: Path) -> Explanation | None:
         return None
     begin = max(0, error.start - LAST)
     near, start = text[begin:][: 2 * LAST], error.start - begin
-    files = Files(root)
+    files = Files(root, live)
     shown = frames(of_process(near[: _end(near, start)], start))
     places = _located(files, shown)
     user = [frame for frame in shown if frame in places]
@@ -240,7 +245,9 @@ def _check(file: File, source: Source) -> list[Diagnostic]:
 
     config = Resolver().for_directory(str(file.path.resolve().parent))
     settings = Rulebook().settings(config, str(file.path))
-    return list(Linter(rules_of(config.plugins), settings).check(source).diagnostics)
+    linter = Linter(rules_of(config.plugins), settings)
+    checker = linter if file.notebook is None else Confined(linter, file.notebook.allows)
+    return list(checker.check(source).diagnostics)
 
 
 def _rows(diagnostic: Diagnostic) -> set[int]:

@@ -167,11 +167,12 @@ class File:
 
 
 class Files:
-    """The user's files. Paths are looked for from a directory, that of the command."""
+    """The user's files. Paths are looked for from a directory, that of the command. `live`: the notebook that is open."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, live: Notebook | None = None) -> None:
         self.root = root
         self._project = Project()
+        self._live = File(Path(live.path), self._project.parsed(live.source), live) if live is not None else None
         self._reach = Reach(self._project, _unread)
         self._read: dict[str, File | None] = {}
 
@@ -194,7 +195,7 @@ class Files:
         if installed >= 0 and ending and ending[0] in _LIBRARIES:
             return None
         if frame.path.startswith("<") or "ipykernel" in frame.path:
-            return self._by_line(frame) or self._by_cell(frame, inner)
+            return self._live or self._by_line(frame) or self._by_cell(frame, inner)
         if installed < 0 and _is_standard(parts):
             return None
         if installed < 0 and os.path.isfile(frame.path):
