@@ -16,6 +16,7 @@ COMMANDS = {
     "rule": "explain a rule, or all rules",
     "reveal": "show what is known of the values on one line",
     "explain": "name the cause of a pasted device error",
+    "report": "print a small, anonymous example of a finding or a silence",
     "config": "explain the settings",
     "init": "add settings to a project",
     "clean": "delete the results that are kept between runs",
@@ -74,7 +75,7 @@ def _dispatch(arguments: list[str]) -> int:
     if first in RUNNING:
         module = importlib.import_module(f"devlint.runtime.{first}")
         return int(module.main(arguments[1:]))
-    if first in ("check", "rule", "reveal", "explain", "config", "init", "clean", "completion", "server"):
+    if first in ("check", "rule", "reveal", "explain", "report", "config", "init", "clean", "completion", "server"):
         module, arguments = importlib.import_module(f"devlint.commands.{first}"), arguments[1:]
     else:
         module = importlib.import_module("devlint.commands.check")
