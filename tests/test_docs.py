@@ -117,6 +117,11 @@ def test_every_guide_is_in_the_navigation() -> None:
     assert {path.name for path in (ROOT / "docs").glob("*.md")} == {name for _, name in GUIDES}
 
 
+def test_a_bar_in_code_of_a_table_is_shown_without_its_backslash() -> None:
+    page = pages(explained_rules(), ROOT)["index.md"]
+    assert "<code>python train.py 2&gt;&amp;1 &#124; devlint explain -</code>" in page
+
+
 @pytest.mark.slow
 def test_the_site_is_built_and_can_be_searched(tmp_path: Path) -> None:
     pytest.importorskip("zensical", reason="needs zensical")

@@ -218,7 +218,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         help=f"how problems are reported (default: full); may be repeated. Formats: {', '.join(OUTPUT_FORMATS)}",
     )
     group.add_argument("-o", "--output-file", metavar="FILE", help="write the report to this file")
-    flag("--statistics", "print counts instead of problems")
+    flag("--statistics", "print counts instead of problems; with --verbose also what was read and parsed")
     less_or_more = group.add_mutually_exclusive_group()
     less_or_more.add_argument(
         "-v",

@@ -7,6 +7,7 @@ the repository, so none can be out of date.
 from __future__ import annotations
 
 import argparse
+import html
 import importlib.util
 import re
 import shutil
@@ -49,6 +50,7 @@ FAMILIES = {
     "DEV9": "Comments and files",
 }
 
+_CODE_WITH_BAR = re.compile(r"`([^`]*\\\|[^`]*)`")
 _CODE = re.compile(r"(?:^ {4}.*\n|^\n(?=\n* {4}))+", re.M)
 
 
@@ -111,7 +113,13 @@ def _relinked(text: str) -> str:
     text = text.replace("](docs/", "](").replace("](rules/README.md)", "](rules/index.md)")
     text = text.replace("](../rules/README.md)", "](rules/index.md)").replace("](CHANGELOG.md)", "](changelog.md)")
     no_page = r"\[([^]]*)\]\((?:\.\./)*(?:benchmarks|fixtures|devlint|tests|rules/devlint_rules|CONTRIBUTING|SECURITY)\b[^)]*\)"
+    text = re.sub(r"^\|.*", lambda row: _CODE_WITH_BAR.sub(_as_html, row[0]), text, flags=re.M)
     return _with_gaps(re.sub(no_page, r"\1", text))
+
+
+def _as_html(code: re.Match[str]) -> str:
+    """Code of a table with a bar in it: Markdown for Python shows the backslash that keeps the bar from ending the cell."""
+    return f"<code>{html.escape(code[1]).replace(chr(92) + '|', '&#124;')}</code>"
 
 
 #: On a phone a table shows more of itself.

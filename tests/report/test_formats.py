@@ -251,10 +251,12 @@ def test_json_stays_ascii_whatever_the_names() -> None:
 def test_statistics_count_per_rule_and_what_was_read() -> None:
     other = replace(FINDING, code="DEV101", name="mixed", fix=None)
     unfixable = replace(FINDING, fix=None)
-    text = "\n".join(load_format("full").render_statistics(run(FINDING, other, unfixable), PLAIN))
+    found = run(FINDING, other, unfixable)
+    counts = "2  DEV501  [-] create-then-move\n1  DEV101  [ ] mixed"
+    assert "\n".join(load_format("full").render_statistics(found, PLAIN)) == counts
+    text = "\n".join(load_format("full").render_statistics(replace(found, verbose=True), PLAIN))
     assert text == (
-        "2  DEV501  [-] create-then-move\n"
-        "1  DEV101  [ ] mixed\n"
+        f"{counts}\n"
         "\n"
         "files                            1\n"
         "  without a rule's word          0\n"
