@@ -16,6 +16,7 @@ COMMANDS = {
     "rule": "explain a rule, or all rules",
     "reveal": "show what devlint knows about the values on one line",
     "explain": "find the cause of a device error in a traceback",
+    "report": "print a small, anonymous example of a finding or of a missed bug",
     "config": "list the settings, or explain some of them",
     "init": "add devlint settings to a project",
     "clean": "delete the cache",
@@ -74,7 +75,7 @@ def _dispatch(arguments: list[str]) -> int:
     if first in RUNNING:
         module = importlib.import_module(f"devlint.runtime.{first}")
         return int(module.main(arguments[1:]))
-    if first in ("check", "rule", "reveal", "explain", "config", "init", "clean", "completion", "server"):
+    if first in ("check", "rule", "reveal", "explain", "report", "config", "init", "clean", "completion", "server"):
         module, arguments = importlib.import_module(f"devlint.commands.{first}"), arguments[1:]
     else:
         module = importlib.import_module("devlint.commands.check")

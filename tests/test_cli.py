@@ -240,7 +240,12 @@ def test_color_on_request(run: Run) -> None:
 
 def test_statistics_replace_the_problems(run: Run) -> None:
     write(a=BAD, b=BAD, c="x = 1\n")
-    lines = run(".", "--statistics", *ONE_RULE).out.splitlines()
+    assert run(".", "--statistics", *ONE_RULE).out == "2  DEV501  [*] create-then-move\n"
+
+
+def test_verbose_statistics_say_what_was_read(run: Run) -> None:
+    write(a=BAD, b=BAD, c="x = 1\n")
+    lines = run(".", "--statistics", "--verbose", *ONE_RULE).out.splitlines()
     assert lines[0] == "2  DEV501  [*] create-then-move"
     assert [line.split() for line in lines[2:5]] == [
         ["files", "3"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from devlint import api
 from devlint.commands.rule import explained_rules
 from devlint.config import toml_reader
-from devlint.dev.site import GUIDES, configuration, pages, rule_page
+from devlint.dev.site import GUIDES, build, configuration, pages, rule_page
 from devlint.engine import Linter
 from devlint.registry import GROUP, Shipped, collect, load_rules
 from devlint.settings import Settings
@@ -95,10 +96,40 @@ def test_the_site_has_a_page_for_every_rule_and_guide() -> None:
         assert f" {name}\n" in navigation
 
 
-def test_the_links_of_the_start_page_lead_to_pages_of_the_site() -> None:
+def test_all_links_of_the_site_lead_to_its_pages_and_headings() -> None:
     found = pages(explained_rules(), ROOT)
-    targets = re.findall(r"\]\(([^)#]+)\)", found["index.md"])
-    assert targets and [each for each in targets if not each.startswith("https://") and each not in found] == []
+    anchors = {name: set(map(slug, re.findall(r"^#+ (.*)", text, re.M))) for name, text in found.items()}
+    dead = []
+    for name, text in found.items():
+        for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```|`[^`\n]+`", "", text, flags=re.S | re.M)):
+            path, _, anchor = target.partition("#")
+            other = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
+            if not target.startswith("https://") and (other not in found or (anchor and anchor not in anchors[other])):
+                dead.append(f"{name}: {target}")
+    assert not dead
+
+
+def slug(heading: str) -> str:
+    return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip())
+
+
+def test_every_guide_is_in_the_navigation() -> None:
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} == {name for _, name in GUIDES}
+
+
+def test_a_bar_in_code_of_a_table_is_shown_without_its_backslash() -> None:
+    page = pages(explained_rules(), ROOT)["index.md"]
+    assert "<code>python train.py 2&gt;&amp;1 &#124; devlint explain -</code>" in page
+
+
+@pytest.mark.slow
+def test_the_site_is_built_and_can_be_searched(tmp_path: Path) -> None:
+    pytest.importorskip("zensical", reason="needs zensical")
+    assert build(tmp_path) == 0
+    index = (tmp_path / "site" / "search.json").read_text(encoding="utf-8")
+    assert [rule.meta.code for rule in load_rules() if f"rules/{rule.meta.code}/" not in index] == []
+    page = (tmp_path / "site" / "rules" / "DEV103" / "index.html").read_text(encoding="utf-8")
+    assert "fonts.googleapis" not in page
 
 
 def test_a_page_of_a_rule_has_every_part() -> None:

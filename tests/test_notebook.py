@@ -74,12 +74,10 @@ def test_json_has_the_cell_and_places_within_it(cli: Cli) -> None:
     assert (row["related"][0]["cell"], row["related"][0]["location"]) == (3, {"row": 1, "column": 5})
 
 
-def test_full_shows_the_code_of_the_cell_with_its_magics(cli: Cli) -> None:
+def test_full_shows_the_code_of_the_cell(cli: Cli) -> None:
     write("import torch", "%matplotlib inline\n" + MOVE)
-    assert cli("n.ipynb", "--output-format", "full").out.splitlines()[1:5] == [
+    assert cli("n.ipynb", "--output-format", "full").out.splitlines()[1:3] == [
         " --> n.ipynb:cell 3:2:5",
-        "  |",
-        "1 | %matplotlib inline",
         '2 | x = torch.zeros(3).to("cuda")',
     ]
 

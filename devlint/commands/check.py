@@ -129,7 +129,17 @@ class Check:
             self._warn(warning)
         if not self._args.diff:
             plugins = tuple(sorted({name for task in tasks for name in task.plugins}))
-            self._report(Run(files, self._args.fix_only, tally.errors, tuple(notes), plugins, self._args.quiet))
+            self._report(
+                Run(
+                    files,
+                    self._args.fix_only,
+                    tally.errors,
+                    tuple(notes),
+                    plugins,
+                    self._args.quiet,
+                    self._args.verbose,
+                )
+            )
         else:
             self._close_diff(files)
         return self._exit_code(tally)

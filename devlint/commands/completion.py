@@ -21,6 +21,7 @@ PARSERS = {
     "doctor": "devlint.runtime.doctor",
     "explain": "devlint.commands.explain",
     "init": "devlint.commands.init",
+    "report": "devlint.commands.report",
     "reveal": "devlint.commands.reveal",
     "rule": "devlint.commands.rule",
     "run": "devlint.runtime.run",

@@ -234,7 +234,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         help=f"the format of the report (default: full). You may repeat this option. Formats: {', '.join(OUTPUT_FORMATS)}",
     )
     group.add_argument("-o", "--output-file", metavar="FILE", help="write the report to this file")
-    flag("--statistics", "print counts instead of findings")
+    flag("--statistics", "print counts instead of findings. With --verbose, also print what devlint read and parsed")
     less_or_more = group.add_mutually_exclusive_group()
     less_or_more.add_argument(
         "-v",

@@ -44,7 +44,7 @@ def _show(args: argparse.Namespace, terminal: Terminal) -> None:
     from devlint.facts.project.project import Project
     from devlint.facts.reveal import reveal, row_of
 
-    path, row = _place(args.place)
+    path, row = place(args.place)
     project = Project()
     try:
         source = read_source(Path(path))
@@ -71,7 +71,8 @@ def _show(args: argparse.Namespace, terminal: Terminal) -> None:
                 terminal.print(f"      {elsewhere}line {where}: {origin.text}")
 
 
-def _place(text: str) -> tuple[str, int]:
+def place(text: str) -> tuple[str, int]:
+    """The path and the row of FILE:LINE. Raises UsageError for other words."""
     path, colon, row = text.rpartition(":")
     if not colon or not row.isdigit():
         raise UsageError(f"expected FILE:LINE, not {text}")

@@ -7,6 +7,7 @@ the repository, so none can be out of date.
 from __future__ import annotations
 
 import argparse
+import html
 import importlib.util
 import re
 import shutil
@@ -19,6 +20,10 @@ from devlint.commands.rule import Explained, explained_rules
 
 ROOT = Path(__file__).parents[2]
 GUIDES = (
+    ("My script fails", "my-script-fails.md"),
+    ("A library that must run everywhere", "portable-library.md"),
+    ("Notebooks", "notebooks.md"),
+    ("Reporting a false alarm or a silence", "reporting.md"),
     ("Adopting devlint on a large code base", "adopting.md"),
     ("Device-agnostic PyTorch in 2026", "device-agnostic.md"),
     ("Explaining errors", "explaining-errors.md"),
@@ -28,6 +33,7 @@ GUIDES = (
     ("Writing a rule", "writing-a-rule.md"),
     ("How devlint decides", "how-it-decides.md"),
     ("How each fix was confirmed", "confirmed-by.md"),
+    ("Conversions", "conversions.md"),
     ("Editors", "editors.md"),
     ("CI", "ci.md"),
     ("Changelog", "changelog.md"),
@@ -45,6 +51,7 @@ FAMILIES = {
     "DEV9": "Comments and files",
 }
 
+_CODE_WITH_BAR = re.compile(r"`([^`]*\\\|[^`]*)`")
 _CODE = re.compile(r"(?:^ {4}.*\n|^\n(?=\n* {4}))+", re.M)
 
 
@@ -106,12 +113,27 @@ def _relinked(text: str) -> str:
     """Links of the repository as links of the site."""
     text = text.replace("](docs/", "](").replace("](rules/README.md)", "](rules/index.md)")
     text = text.replace("](../rules/README.md)", "](rules/index.md)").replace("](CHANGELOG.md)", "](changelog.md)")
-    no_page = r"\[([^]]*)\]\((?:benchmarks/|CONTRIBUTING|SECURITY)[^)]*\)"
+    no_page = r"\[([^]]*)\]\((?:\.\./)*(?:benchmarks|fixtures|devlint|tests|rules/devlint_rules|CONTRIBUTING|SECURITY)\b[^)]*\)"
+    text = re.sub(r"^\|.*", lambda row: _CODE_WITH_BAR.sub(_as_html, row[0]), text, flags=re.M)
     return _with_gaps(re.sub(no_page, r"\1", text))
 
 
+def _as_html(code: re.Match[str]) -> str:
+    """Code of a table with a bar in it: Markdown for Python shows the backslash that keeps the bar from ending the cell."""
+    return f"<code>{html.escape(code[1]).replace(chr(92) + '|', '&#124;')}</code>"
+
+
+#: On a phone a table shows more of itself.
+_CSS = """\
+@media screen and (max-width: 44.98em) {
+  .md-typeset table:not([class]) th, .md-typeset table:not([class]) td { min-width: 0; padding: 0.5em 0.6em; }
+  .md-typeset table:not([class]) code { white-space: normal; overflow-wrap: anywhere; }
+}
+"""
+#: `font: false`: readers' browsers ask no other server for fonts.
 _THEME = """\
 theme:
+  font: false
   features: [navigation.indexes, navigation.top, navigation.footer, content.code.copy, search.highlight]
   palette:
     - media: "(prefers-color-scheme)"
@@ -127,7 +149,8 @@ markdown_extensions:
   - toc: { permalink: true }
   - pymdownx.highlight
   - pymdownx.superfences
-  - pymdownx.inlinehilite"""
+  - pymdownx.inlinehilite
+extra_css: [extra.css]"""
 
 
 def configuration(rules: Sequence[Explained], found: dict[str, str]) -> str:
@@ -153,6 +176,7 @@ def build(target: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     shutil.copytree(ROOT / "docs" / PICTURES, target / "docs" / PICTURES)
+    (target / "docs" / "extra.css").write_text(_CSS, encoding="utf-8")
     (target / "mkdocs.yml").write_text(configuration(rules, found), encoding="utf-8")
     if importlib.util.find_spec("zensical") is None:
         sys.stderr.write(f"{len(found)} pages written to {target}; `pip install zensical` builds them\n")

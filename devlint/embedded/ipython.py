@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from devlint.errors import SourceError
 from devlint.source import Source, parse
 
-# Cell magics whose cell is Python that runs in the notebook's own process.
-PYTHON_CELLS = frozenset({"capture", "memit", "mprun", "prun", "time", "timeit", "scalene", "snakeviz", "lprun"})
+# Cell magics whose cell is Python that runs in the notebook's own process, or is checked as such.
+PYTHON_CELLS = frozenset(
+    {"capture", "devlint", "memit", "mprun", "prun", "time", "timeit", "scalene", "snakeviz", "lprun"}
+)
 
 # Commands that IPython takes without a percent sign, where no Python can be meant.
 _AUTOMATIC = r"(?:pip|conda|mamba|uv|cd|ls|cat|cp|mkdir|mv|rm)[ \t]+(?![ \t=(.,:+*/<>|&^%@-])"

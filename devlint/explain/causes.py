@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
+from devlint.checkers import Confined
 from devlint.config import Resolver
+from devlint.embedded.notebook import Notebook
 from devlint.explain.calls import operands
 from devlint.explain.chosen import (
     files_of,
@@ -22,11 +24,13 @@ from devlint.explain.chosen import (
     note_wrappers,
 )
 from devlint.explain.errors import LAST, DeviceError, recognise
+from devlint.explain.logs import cleaned, in_order, of_process
 from devlint.explain.mended import Check, Next, next_stop
+from devlint.explain.order import bare, by_calls, is_scattered
 from devlint.explain.origins import Search
 from devlint.explain.sources import File, Files
 from devlint.explain.suspects import Step, Suspect, Trail
-from devlint.explain.tracebacks import Frame, frames, of_process, plain, without_report
+from devlint.explain.tracebacks import Frame, all_frames, frames, without_report
 from devlint.facts.text.nodes import walk
 from devlint.model import Diagnostic
 from devlint.source import Source
@@ -80,20 +84,30 @@ class _Checker:
         return self._known[key]
 
 
-def explain(text: str, root: Path) -> Explanation | None:
-    """What a text with a traceback says, with the source below `root`; None when it has no device error that is known."""
-    whole = plain(text)
-    text = without_report(whole)
+def explain(text: str, root: Path, live: Notebook | None = None) -> Explanation | None:
+    """What a text with a traceback says, with the source below `root`; None when it has no device error that is known.
+
+    `live`: the notebook whose cells the traceback means, where it is at hand.
+    """
+    whole = cleaned(text)
+    text = in_order(without_report(whole))
+    whole = in_order(whole)
     error = recognise(text)
     if error is None:
         text, error = whole, recognise(whole)
     if error is None:
         return None
     begin = max(0, error.start - LAST)
-    shown = frames(of_process(text[begin : _end(text, error.start)], error.start - begin))
-    files = Files(root)
+    near, start = text[begin:][: 2 * LAST], error.start - begin
+    files = Files(root, live)
+    shown = frames(of_process(near[: _end(near, start)], start))
     places = _located(files, shown)
     user = [frame for frame in shown if frame in places]
+    log = of_process(near, start)
+    if is_scattered(places or _located(files, all_frames(log)), log) or not shown:
+        shown = bare(all_frames(log))
+        places = _located(files, shown)
+        user = by_calls(places)
     located = [places[frame] for frame in user]
     if not located:
         outer = [frame for frame in shown if not _is_librarys(frame)]
@@ -233,7 +247,9 @@ def _check(file: File, source: Source) -> list[Diagnostic]:
 
     config = Resolver().for_directory(str(file.path.resolve().parent))
     settings = Rulebook().settings(config, str(file.path))
-    return list(Linter(rules_of(config.plugins), settings).check(source).diagnostics)
+    linter = Linter(rules_of(config.plugins), settings)
+    checker = linter if file.notebook is None else Confined(linter, file.notebook.allows)
+    return list(checker.check(source).diagnostics)
 
 
 def _rows(diagnostic: Diagnostic) -> set[int]:

@@ -65,9 +65,9 @@ def next_stop(
     codes = _MISSING if error.is_missing else _MIXED
     if any(_sets_default(file) for file, _, _ in frames):
         codes -= _OF_PLACES  # what is made without a device is not on the CPU there
-    mended = _mended(suspect, finding, error)
+    changed = _mended(suspect, finding, error)
     for file, statement, failing in reversed(frames):
-        text = mended if file is suspect.place.file else None
+        text = changed if file is suspect.place.file else None
         for row, found in sorted(_stops(file, text, codes, check), key=lambda stop: (stop[0], stop[1].span)):
             known = file.statement(row)
             if known is None or file.function_of(known) is not file.function_of(statement):
@@ -107,6 +107,12 @@ def _was_found(found: Diagnostic, row: int, file: File, check: Check) -> bool:
 
 def _source(file: File, text: str) -> Source:
     return file.source.with_text(text)
+
+
+def mended(suspect: Suspect, error: DeviceError) -> str | None:
+    """The text of a file in which what stayed behind is moved right after it is bound; None where nothing tells how."""
+    changed = _mended(suspect, None, error)
+    return changed.text if changed is not None else None
 
 
 def _mended(suspect: Suspect, finding: Diagnostic | None, error: DeviceError) -> _Text | None:

@@ -145,7 +145,7 @@ class File:
         rows = [cell.first + frame.row - 1 for cell in self._cells if frame.row <= cell.rows]
         if frame.name != "<module>":
             return [row for row in rows if self.speaks_for(frame, row)]
-        calling = [row for row in rows if inner is not None and inner.name in self._calls_at(row)]
+        calling = [row for row in rows if inner is not None and inner.name in self.calls_at(row)]
         if len(calling) == 1:
             return calling
         counted = any(cell.execution for cell in self._cells)
@@ -155,7 +155,7 @@ class File:
             if frame.cell == (cell.execution if counted else position) and frame.row <= cell.rows
         ]
 
-    def _calls_at(self, row: int) -> set[str]:
+    def calls_at(self, row: int) -> set[str]:
         """The last names of what the statement on a row calls."""
         statement = self.statement(row)
         nodes = walk(statement) if statement is not None else ()
@@ -167,11 +167,12 @@ class File:
 
 
 class Files:
-    """The user's files. Paths are looked for from a directory, that of the command."""
+    """The user's files. Paths are looked for from a directory, that of the command. `live`: the notebook that is open."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, live: Notebook | None = None) -> None:
         self.root = root
         self._project = Project()
+        self._live = File(Path(live.path), self._project.parsed(live.source), live) if live is not None else None
         self._reach = Reach(self._project, _unread)
         self._read: dict[str, File | None] = {}
 
@@ -194,7 +195,7 @@ class Files:
         if installed >= 0 and ending and ending[0] in _LIBRARIES:
             return None
         if frame.path.startswith("<") or "ipykernel" in frame.path:
-            return self._by_line(frame) or self._by_cell(frame, inner)
+            return self._live or self._by_line(frame) or self._by_cell(frame, inner)
         if installed < 0 and _is_standard(parts):
             return None
         if installed < 0 and os.path.isfile(frame.path):

@@ -17,14 +17,9 @@ _NUMBER = re.compile(r"In *\[(\d{1,9})\]|<ipython-input-(\d{1,9})-")
 _ARROW = re.compile(r"^[\s│|]*(?:-+>|❱|>) *(?P<row>\d{1,9})\s?(?P<code>.*)$")
 _MARK = re.compile(r"^> +(?P<code>.*)$")
 _WRAPPED = re.compile(r"^\s*[│|] +in (?P<name>[<>\w.]+)")
-#: Colours and other sequences for terminals.
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\\\))")
-_LONGEST = 4_000  # characters of a line that are kept: errors are shorter, images and weights in a log are not
 _REPORT = re.compile(
     r"^devlint: [^\n]*, torch [\w.+]+\n(?:(?!devlint: )[^\n]*\n)*(?:devlint: \d+ error[^\n]*\n)?", re.MULTILINE
 )
-#: What stands before each line that one of several processes prints: by torchrun, by Ray.
-_PROCESS = re.compile(r"\[(?:rank|default)\d+\]: ?|\([\w.]+ pid=\d+[^)\n]*\) ?")
 _HEAD = "Traceback (most recent call last)"
 _CAUSE = "The above exception was the direct cause"
 _CHAIN = "During handling of the above exception, another exception occurred"
@@ -44,11 +39,6 @@ class Frame:
     cell: int = 0
 
 
-def plain(text: str) -> str:
-    """A text as it was pasted, without colours, with plain ends of lines, and without the rest of very long lines."""
-    return "\n".join(line[:_LONGEST] for line in _ESCAPE.sub("", text).splitlines()) + "\n"
-
-
 def without_report(text: str) -> str:
     """A text without what `devlint run` prints after the program's own output, which names the same rows in its own form."""
     return _REPORT.sub("", text)
@@ -57,15 +47,23 @@ def without_report(text: str) -> str:
 def frames(text: str) -> list[Frame]:
     """The frames of the last traceback in a text, the innermost one last. A chain of causes counts as one."""
     begin = max(text.rfind(_CHAIN) + 1, _head(text))
-    return _frames(text[begin:]) or _frames(text)
+    return _once(_frames(text[begin:]) or _frames(text))
 
 
-def of_process(text: str, start: int) -> str:
-    """The lines of the process that printed what starts at a place, where each line names its process: `[rank0]: `."""
-    named = _PROCESS.match(text, text.rfind("\n", 0, start) + 1)
-    if named is None:
-        return text
-    return "".join(line.removeprefix(named[0]) for line in text.splitlines(True) if line.startswith(named[0].rstrip()))
+def all_frames(text: str) -> list[Frame]:
+    """The frames of all tracebacks in a text."""
+    return _frames(text)
+
+
+def _once(found: list[Frame]) -> list[Frame]:
+    """Frames without those that are printed twice in a row: by a recursion, or by two processes. One with its line stays."""
+    kept: list[Frame] = []
+    for frame in found:
+        if kept and replace(frame, code="") == replace(kept[-1], code=""):
+            kept[-1] = frame if frame.code else kept[-1]
+        else:
+            kept.append(frame)
+    return kept
 
 
 def _head(text: str) -> int:

@@ -539,3 +539,10 @@ def cls(qualname: str) -> Class | None:
                 attributes=record.attributes | base.attributes,
             )
     return record
+
+
+@cache
+def is_known_package(root: str) -> bool:
+    """Whether a top-level package is torch or one of the public libraries that something is known of here."""
+    named = [prefix for _, _, prefix, _ in GROUPS] + [prefix for prefix, _ in HOST_LIBRARIES] + list(CLASSES)
+    return root in {"torch", "diffusers", *(name.partition(".")[0] for name in named)}

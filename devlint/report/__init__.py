@@ -49,7 +49,7 @@ class Run:
     """All files of a run in order. `fix_only`: problems that were not fixed are left out. `errors`: printed before.
 
     `notes`: what a reader must know of what is not shown. `plugins`: whose rules the catalogue of a format lists.
-    `quiet`: problems alone, without the lines that count them.
+    `quiet`: problems alone, without the lines that count them. `verbose`: with what the run itself counted.
     """
 
     files: Sequence[FileReport]
@@ -58,6 +58,7 @@ class Run:
     notes: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     quiet: bool = False
+    verbose: bool = False
 
     def findings(self) -> Iterator[tuple[FileReport, Diagnostic]]:
         """All findings, with their files."""

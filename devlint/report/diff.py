@@ -17,8 +17,6 @@ CONTEXT = 3
 
 def fix_diff(lines: Lines, fix: TextFix, gutter: int, style: Style) -> Iterator[str]:
     """The rows that a fix removes and adds, numbered as before and after, with `...` between distant places."""
-    bar = f"{' ' * gutter} {style.frame('|')}"
-    yield bar
     shift = 0
     previous: int | None = None
     for first, last, edits in _groups(lines, fix):
@@ -36,7 +34,6 @@ def fix_diff(lines: Lines, fix: TextFix, gutter: int, style: Style) -> Iterator[
             yield _row(row + shift + offset, "+", text, gutter, style)
         shift += len(new) - len(old)
         previous = last
-    yield bar
 
 
 def last_row(lines: Lines, fix: TextFix) -> int:

@@ -7,7 +7,7 @@ characters are replaced. A line longer than `LIMIT` cells is cropped around the 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from devlint.model import Position, Related
 from devlint.report.lines import Lines
@@ -57,10 +57,9 @@ def code_frame(
     *,
     label: str = "",
     mark: str = "^",
-    context: int = 0,
     also: Sequence[Related] = (),
 ) -> Iterator[str]:
-    """The rows of a range, marked, with up to `context` rows around, no blank ones. Row numbers take `gutter` cells.
+    """The rows of a range, marked. Row numbers take `gutter` cells.
 
     `also`: further places on the same row, when the range is on one row; they are marked below it.
     """
@@ -71,8 +70,6 @@ def code_frame(
     if last > first and end.column == 1:  # the range ends with the line break of the row before
         last -= 1
         end = Position(last, len(lines.line(last)) + 1)
-    yield bar
-    yield from _around(lines, range(max(1, first - context), first), gutter, style)
     if first == last:
         text, left, right = _marked(lines.line(first), start.column - 1, end.column - 1)
         yield _numbered(first, gutter, style, text)
@@ -83,15 +80,12 @@ def code_frame(
             yield f"{bar} {' ' * left}{style.second(line)}"
     else:
         yield from _long_range(lines, start, end, last, gutter, style, mark, tail)
-    yield from _around(lines, range(last + 1, min(len(lines), last + context) + 1), gutter, style)
-    yield bar
 
 
-def _around(lines: Lines, rows: Iterable[int], gutter: int, style: Style) -> Iterator[str]:
-    for row in rows:
-        text = _crop(lines.line(row), 0, 0)[0]
-        if text.strip():
-            yield _numbered(row, gutter, style, text)
+def labelled_row(lines: Lines, at: Position, gutter: int, style: Style, label: str) -> str:
+    """The row of a place, with what there is to say of it behind the code."""
+    text, _, _ = _marked(lines.line(at.row), at.column - 1, at.column)
+    return f"{_numbered(at.row, gutter, style, text)}  {style.second(f'-- {printable(label)}')}"
 
 
 def _long_range(

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from devlint.model import Diagnostic, Related, Safety
 from devlint.report import FileReport
 from devlint.report.diff import fix_diff, last_row
-from devlint.report.frame import code_frame
+from devlint.report.frame import code_frame, labelled_row
 from devlint.report.lines import Lines
 from devlint.report.places import place
 from devlint.terminal import Style, printable
-
-CONTEXT = 1
 
 
 def problem(diagnostic: Diagnostic, file: FileReport, lines: Lines, style: Style) -> Iterator[str]:
@@ -24,7 +22,7 @@ def problem(diagnostic: Diagnostic, file: FileReport, lines: Lines, style: Style
     beside = [related for related in diagnostic.related if _on_the_same_row(related, diagnostic)]
     has_text = file.text_at(diagnostic.cell) is not None
     if has_text:
-        yield from code_frame(lines, diagnostic.start, diagnostic.end, gutter, style, context=CONTEXT, also=beside)
+        yield from code_frame(lines, diagnostic.start, diagnostic.end, gutter, style, also=beside)
     for related in diagnostic.related:
         if not has_text or related not in beside:
             yield from _related(related, diagnostic, file, lines, gutter, style)
@@ -47,21 +45,16 @@ def _same_text(related: Related, diagnostic: Diagnostic) -> bool:
 def _related(
     related: Related, diagnostic: Diagnostic, file: FileReport, lines: Lines, gutter: int, style: Style
 ) -> Iterator[str]:
-    """A second place, with its code when it stands in the same file."""
-    where = place(related, style, bold=False)
-    text = file.text_at(related.cell)
-    if related.path != diagnostic.path or text is None:
-        yield f"{' ' * gutter} {style.frame('::')} {where}: {printable(related.message)}"
+    """A second place in one row: its code in the same text, else where it is."""
+    if not _same_text(related, diagnostic) or file.text_at(related.cell) is None:
+        yield f"{' ' * gutter} {style.frame('::')} {place(related, style, bold=False)}: {printable(related.message)}"
         return
-    yield f"{' ' * gutter} {style.frame('::')} {where}"
-    if related.cell != diagnostic.cell:
-        lines = Lines.of(text)
-    yield from code_frame(lines, related.start, related.end, gutter, style, label=related.message, mark="-")
+    yield labelled_row(lines, related.start, gutter, style, related.message)
 
 
 def _gutter(diagnostic: Diagnostic, lines: Lines) -> int:
     """The cells that the highest row number of a problem takes."""
-    rows = [diagnostic.end.row + CONTEXT, *(related.end.row for related in diagnostic.related)]
+    rows = [diagnostic.end.row, *(related.end.row for related in diagnostic.related)]
     if diagnostic.fix is not None and diagnostic.fix.edits:
         rows.append(last_row(lines, diagnostic.fix))
     return len(str(max(rows)))

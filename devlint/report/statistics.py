@@ -1,4 +1,4 @@
-"""Counts instead of problems, for `--statistics`: per rule, and what the run read and parsed."""
+"""Counts instead of problems, for `--statistics`: per rule; with `--verbose` also what the run read and parsed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def table(run: Run, style: Style) -> Iterator[str]:
         yield f"{row.count:>{width}}  {style.code(row.code)}  [{style.mark(sign)}] {row.name}"
     if not rows:
         yield style.good("No device problems found.")
-    yield from figures(run.totals())
+    if run.verbose:
+        yield from figures(run.totals())
 
 
 def figures(total: Statistics) -> Iterator[str]:

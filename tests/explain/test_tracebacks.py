@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from devlint.explain.tracebacks import Frame, frames, of_process, plain
+from devlint.explain.logs import cleaned, of_process
+from devlint.explain.tracebacks import Frame, frames
 
 PYTHON = """Traceback (most recent call last):
   File "/home/me/train.py", line 12, in <module>
@@ -198,14 +199,14 @@ def test_the_lines_of_one_of_several_ranks() -> None:
 
 def test_colours() -> None:
     text = '  File \x1b[35m"a.py"\x1b[0m, line \x1b[35m3\x1b[0m, in \x1b[35mf\x1b[0m\n    \x1b[31mg\x1b[0m(x)\n'
-    assert frames(plain(text)) == [Frame("a.py", 3, "f", "g(x)")]
+    assert frames(cleaned(text)) == [Frame("a.py", 3, "f", "g(x)")]
 
 
 @pytest.mark.parametrize("line", ["a" * 1_000_000, "-" * 1_000_000, "/a.b" * 200_000, "> 5 " + " " * 500_000 + "x"])
 def test_a_line_as_long_as_a_picture(line: str) -> None:
     head = '  File "a.py", line 3, in f\n'
     began = time.monotonic()
-    assert frames(plain(f"{line}\n{head}{line}\n"))[-1].path == "a.py"
+    assert frames(cleaned(f"{line}\n{head}{line}\n"))[-1].path == "a.py"
     assert time.monotonic() - began < 2
 
 

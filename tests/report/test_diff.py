@@ -22,55 +22,51 @@ def small_diff(text: str, *edits: tuple[int, int, str], shared: tuple[tuple[int,
 
 
 def test_a_change_inside_a_row() -> None:
-    assert small_diff("a = 1\nb = 2\n", (4, 5, "3")) == "   |\n 1 - a = 1\n 1 + a = 3\n   |"
+    assert small_diff("a = 1\nb = 2\n", (4, 5, "3")) == " 1 - a = 1\n 1 + a = 3"
 
 
 def test_an_inserted_row_stands_alone() -> None:
-    assert small_diff("a = 1\nb = 2\n", (6, 6, "new = 0\n")) == "   |\n 2 + new = 0\n   |"
+    assert small_diff("a = 1\nb = 2\n", (6, 6, "new = 0\n")) == " 2 + new = 0"
 
 
 def test_a_removed_row_stands_alone() -> None:
-    assert small_diff("a = 1\nb = 2\nc = 3\n", (6, 12, "")) == "   |\n 2 - b = 2\n   |"
+    assert small_diff("a = 1\nb = 2\nc = 3\n", (6, 12, "")) == " 2 - b = 2"
 
 
 def test_distant_places_are_separated_and_numbered_as_after_the_fix() -> None:
     text = "import a\n\n\n\nf(x)\n"
     assert small_diff(text, (12, 16, "g(x)"), shared=((9, 9, "import b\n"),)) == (
-        "   |\n"
         " 2 + import b\n"
         "   ...\n"
         " 5 - f(x)\n"
-        " 6 + g(x)\n"
-        "   |"
+        " 6 + g(x)"
     )  # fmt: skip
 
 
 def test_an_import_stands_above_what_uses_it() -> None:
     shared = ((9, 9, "d = torch.device(0)\n"), (9, 9, "import torch\n"))
     assert small_diff("import a\nf(x)\n", (9, 13, "f(d)"), shared=shared) == (
-        "   |\n"
         " 2 - f(x)\n"
         " 2 + import torch\n"
         " 3 + d = torch.device(0)\n"
-        " 4 + f(d)\n"
-        "   |"
+        " 4 + f(d)"
     )  # fmt: skip
 
 
 def test_two_edits_on_one_row_are_one_change() -> None:
-    assert small_diff("f(a, b)\n", (2, 3, "c"), (5, 6, "d")) == "   |\n 1 - f(a, b)\n 1 + f(c, d)\n   |"
+    assert small_diff("f(a, b)\n", (2, 3, "c"), (5, 6, "d")) == " 1 - f(a, b)\n 1 + f(c, d)"
 
 
 def test_a_change_of_several_rows() -> None:
-    assert small_diff("f(\n  a,\n)\n", (0, 9, "g(a)")) == "   |\n 1 - f(\n 2 -   a,\n 3 - )\n 1 + g(a)\n   |"
+    assert small_diff("f(\n  a,\n)\n", (0, 9, "g(a)")) == " 1 - f(\n 2 -   a,\n 3 - )\n 1 + g(a)"
 
 
 def test_the_rows_of_a_file_with_carriage_returns_show_none() -> None:
-    assert small_diff("a = 1\r\nb = 2\r\n", (7, 7, "new = 0\r\n")) == "   |\n 2 + new = 0\n   |"
+    assert small_diff("a = 1\r\nb = 2\r\n", (7, 7, "new = 0\r\n")) == " 2 + new = 0"
 
 
 def test_tabs_are_shown_as_in_the_frame() -> None:
-    assert small_diff("\tf(a)\n", (3, 4, "b")) == "   |\n 1 -     f(a)\n 1 +     f(b)\n   |"
+    assert small_diff("\tf(a)\n", (3, 4, "b")) == " 1 -     f(a)\n 1 +     f(b)"
 
 
 def test_the_highest_row_number_is_known_before() -> None:

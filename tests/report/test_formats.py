@@ -74,21 +74,12 @@ def test_full_shows_the_code_the_second_place_and_the_fix() -> None:
     assert rendered("full", run(FINDING)) == (
         "DEV501 [*] tensor is made on the CPU, then copied to `cuda`\n"
         " --> a.py:4:15\n"
-        "  |\n"
-        '3 | where = "cuda"\n'
         '4 | 名 = "重要"; x = torch.ones(3).to(where)\n'
         "  |                  ^^^^^^^^^^^^^^^^^^^^^^^\n"
-        "  |\n"
-        "  :: a.py:3:9\n"
-        "  |\n"
-        '3 | where = "cuda"\n'
-        "  |         ------ decided here\n"
-        "  |\n"
+        '3 | where = "cuda"  -- decided here\n'
         "help: make it there\n"
-        "  |\n"
         '4 - 名 = "重要"; x = torch.ones(3).to(where)\n'
         '4 + 名 = "重要"; x = torch.ones(3, device=where)\n'
-        "  |\n"
         "\n"
         "Found 1 problem in 1 file.\n"
         "[*] 1 fixable with `--fix`."
@@ -97,12 +88,10 @@ def test_full_shows_the_code_the_second_place_and_the_fix() -> None:
 
 def test_full_marks_a_second_place_on_the_same_row_in_the_same_frame() -> None:
     found = diagnostic("torch.ones(3).to(where)", because=("torch.ones(3)", "made here"))
-    assert rendered("full", run(found)).splitlines()[3:8] == [
-        '3 | where = "cuda"',
+    assert rendered("full", run(found)).splitlines()[2:5] == [
         '4 | 名 = "重要"; x = torch.ones(3).to(where)',
         "  |                  ^^^^^^^^^^^^^^^^^^^^^^^",
         "  |                  ------------- made here",
-        "  |",
     ]
 
 
@@ -122,7 +111,7 @@ def test_full_says_when_a_fix_is_unsafe() -> None:
 
 def test_full_shows_a_hint_without_a_diff() -> None:
     text = rendered("full", run(diagnostic("torch.ones(3)", TextFix("do it by hand", Safety.HINT))))
-    assert text.endswith("  |\nhelp: do it by hand\n\nFound 1 problem in 1 file.")
+    assert text.endswith("^\nhelp: do it by hand\n\nFound 1 problem in 1 file.")
 
 
 def test_full_without_the_text_of_the_file_shows_the_place_alone() -> None:
@@ -139,7 +128,7 @@ def test_row_numbers_of_one_problem_have_one_width() -> None:
     fix = TextFix("t", Safety.SAFE, (TextEdit(shift, shift, "import a\n"),))
     found = replace(FINDING, start=Position(9, 1), end=Position(9, 2), related=(), fix=fix)
     rows = rendered("full", run(found, text=text)).splitlines()
-    assert rows[1:6] == ["  --> a.py:9:1", "   |", " 8 | x", " 9 | x", "   | ^"]
+    assert rows[1:4] == ["  --> a.py:9:1", " 9 | x", "   | ^"]
     assert "10 + import a" in rows
 
 
@@ -251,10 +240,12 @@ def test_json_stays_ascii_whatever_the_names() -> None:
 def test_statistics_count_per_rule_and_what_was_read() -> None:
     other = replace(FINDING, code="DEV101", name="mixed", fix=None)
     unfixable = replace(FINDING, fix=None)
-    text = "\n".join(load_format("full").render_statistics(run(FINDING, other, unfixable), PLAIN))
+    found = run(FINDING, other, unfixable)
+    counts = "2  DEV501  [-] create-then-move\n1  DEV101  [ ] mixed"
+    assert "\n".join(load_format("full").render_statistics(found, PLAIN)) == counts
+    text = "\n".join(load_format("full").render_statistics(replace(found, verbose=True), PLAIN))
     assert text == (
-        "2  DEV501  [-] create-then-move\n"
-        "1  DEV101  [ ] mixed\n"
+        f"{counts}\n"
         "\n"
         "files                            1\n"
         "  without a rule's word          0\n"

@@ -1,0 +1,1 @@
+"""devlint in IPython, Jupyter and Colab: `%load_ext devlint`."""
