@@ -66,7 +66,7 @@ class _Asked:
         """What `devlint reveal` says of a row."""
         source = of_text(text, self._path)
         project = Project()
-        return reveal(project.parsed(source).tree, source, self.settings, row, project)
+        return reveal(project.parsed(source).tree, source, self.settings, range(row, row + 1), project)
 
 
 def example(path: str, row: int, seconds: float) -> Example:

@@ -249,9 +249,7 @@ def _as_text(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], lis
             )
     ended = sum(stop.ends for stop in stops)
     lines += ["", f"devlint: the program ends early on {ended} of {len(stops)} machines"]
-    return printable_report("
-".join(lines)) + "
-"
+    return printable_report("\n".join(lines)) + "\n"
 
 
 def _as_json(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], list[str]]) -> str:
