@@ -32,6 +32,7 @@ from devlint.api import (
 )
 from devlint_rules._run_device import guard_of, guarded_type, placement_of
 from devlint_rules._shared import parsed
+from devlint_rules._torch import has_torch
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
 _AVAILABLE = {
@@ -60,7 +61,7 @@ def choice(type: str, index: int | None, facts: Facts, *, as_text: bool, quote: 
 
     `index`: the card that it names where it names the accelerator; `as_text`: a text instead of a `torch.device`.
     """
-    known = facts.torch_stated and facts.torch_version >= _ACCELERATOR_SINCE and guarded_type(facts) is None
+    known = facts.torch_stated and has_torch(_ACCELERATOR_SINCE, facts) and guarded_type(facts) is None
     accelerator = "torch.accelerator.current_accelerator"
     if known and not as_text:
         found = f'{accelerator}(check_available=True) or torch.device("cpu")'

@@ -71,6 +71,7 @@ from devlint_rules._api import (
 )
 from devlint_rules._calls import path_to
 from devlint_rules._run_device import purpose_of
+from devlint_rules._torch import has_torch
 
 _OLD = re.compile(
     r"torch\.(?P<type>cuda|cpu)\.amp\.(autocast_mode\.|grad_scaler\.)?(?P<name>autocast|GradScaler"
@@ -168,7 +169,7 @@ class AmpDeviceType(Rule[ApiCall]):
         """The new name: for the type of the run's device where that varies, else for the type of the old one."""
         new, since = _NEW[old["name"]]
         hint = Fix(f"Use `{new}`", Safety.HINT)
-        if site.facts.torch_version < since:
+        if not has_torch(since, site.facts):
             return Fix(f"Use `{new}` from torch {version(since)} on", Safety.HINT)
         name = site.expression(site.spell(new))
         node = site.node

@@ -108,7 +108,7 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
         if event.replacement is None:
             return Fix("Use what torch names in its warning", Safety.HINT)
         name = site.spell(event.replacement)
-        if event.remedy != "D" or not has_replacement(event, site.facts.torch_version):
+        if event.remedy != "D" or not has_replacement(event, site.facts):
             return Fix(f"Use `{name}`", Safety.HINT)
         old = node.func if isinstance(node, cst.Call) else node
         return Fix(f"Use `{name}`", Safety.SAFE, (Edit(old, site.expression(name)),), needs_torch(site.facts))
