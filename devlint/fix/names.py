@@ -174,6 +174,15 @@ class Names:
             return True
         return self.makes_module(name) and not name.rpartition(".")[2].endswith(_WITHOUT_STATE) and "Pool" not in name
 
+    def makes_parameter(self, value: ast.expr) -> bool:
+        """Whether an expression makes a module that surely holds a parameter, and may move it."""
+        if not isinstance(value, ast.Call):
+            return False
+        if isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda", "cpu", "eval", "train"):
+            return self.makes_parameter(value.func.value)
+        class_ = self.classes.get(value.func.id) if isinstance(value.func, ast.Name) else None
+        return self.has_parameters(class_) if class_ is not None else self._holds_parameter(value)
+
     def layer(self, value: ast.AST) -> str:
         """The name of the class of `torch.nn` that an expression makes an object of; "" for everything else."""
         name = self.qualname(value.func) if isinstance(value, ast.Call) else ""

@@ -20,6 +20,7 @@ from devlint.api import (
 )
 from devlint_rules._conversion import is_safe, is_text, new_device
 from devlint_rules._run_device import placement_of
+from devlint_rules._shared import parsed
 
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"
@@ -48,6 +49,8 @@ def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> 
         return RunDevice(in_scope)
     if event is not None and (held := _held(event, site.facts)) is not None:
         return RunDevice(held)
+    if event is not None and (own := _of_class(event, site.facts)) is not None:
+        return RunDevice(own)
     type = event.type if isinstance(event, CudaMethod | DeviceLiteral) else "cuda"
     if event is not None and not is_safe(type, site.facts) and (near := at_hand(event, site.facts)) is not None:
         return RunDevice(near)
@@ -68,6 +71,34 @@ def _held(event: Event, facts: Facts) -> str | None:
         and "[" not in path
     ]
     return found[0] if len(found) == 1 else None
+
+
+def _of_class(event: Event, facts: Facts) -> str | None:
+    """`self.device` in a method of a class that places things there by it: `x.to(self.device)`, `device=self.device`.
+
+    Not where the object is made: it may not have it yet.
+    """
+    tree = parsed(facts.text)
+    row = event.node.lineno if isinstance(event.node, ast.expr | ast.stmt) else 0
+    for class_ in ast.walk(tree) if tree is not None and row else ():
+        if not isinstance(class_, ast.ClassDef) or not class_.lineno <= row <= (class_.end_lineno or 0):
+            continue
+        method = next(
+            (m for m in class_.body if isinstance(m, ast.FunctionDef) and m.lineno <= row <= (m.end_lineno or 0)), None
+        )
+        if method is None or method.name == "__init__" or [a.arg for a in method.args.args][:1] != ["self"]:
+            continue
+        if any(map(_is_placed_by_self, ast.walk(class_))):
+            return "self.device"
+    return None
+
+
+def _is_placed_by_self(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    moves = isinstance(node.func, ast.Attribute) and node.func.attr == "to"
+    given = [*(node.args[:1] if moves else ()), *(k.value for k in node.keywords if k.arg == "device")]
+    return any(isinstance(each, ast.Attribute) and ast.unparse(each) == "self.device" for each in given)
 
 
 def at_hand(event: Event, facts: Facts) -> str | None:
@@ -124,7 +155,7 @@ def _moved(event: Event, facts: Facts) -> str | None:
             node = node.args[0]
         else:
             break
-    return node.id if isinstance(node, ast.Name) else None
+    return node.id if isinstance(node, ast.Name) and node.id not in facts.imports else None
 
 
 def head_of(event: Event, facts: Facts) -> ast.FunctionDef | None:

@@ -53,6 +53,7 @@ from collections.abc import Iterator, Mapping
 
 from devlint.api import (
     ACCELERATORS,
+    CudaMethod,
     DeviceLiteral,
     Edit,
     Facts,
@@ -145,7 +146,10 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         if event.role == "listed":
             return Fix("Ask for it first, and leave out what is not there", Safety.HINT)
         whole = _device_call(event, site)
-        if event.index is not None and (hint := placed("Take the cards from a setting", site, event.type)):
+        hint = placed("Take the cards from a setting", site, event.type) if event.index is not None else None
+        if hint is not None and not (
+            _is_assigned(site, _device_call(event, site)) and _is_only_index(event, site.facts)
+        ):
             return hint
         if isinstance(whole, cst.Call) and not all(_is_literal(a.value) for a in whole.args):
             return Fix(
@@ -154,7 +158,10 @@ class HardcodedDevice(Rule[DeviceLiteral]):
                 why="the index is computed",
             )
         held = event.role == "assigned" and _is_held(site, whole)
-        if (event.role == "assigned" and not held) or (event.run_device is None and _is_assigned(site, whole)):
+        named = _is_assigned(site, whole) and (event.run_device is None or event.index)
+        if event.index and not named and event.run_device_is_proved:
+            return Fix("Take the card from a setting", Safety.HINT, why="the run's device may be another card")
+        if (event.role == "assigned" and not held) or named:
             chosen = _chosen(event, whole, site)
             if chosen is None:
                 return Fix("Choose the device that is there", Safety.HINT)
@@ -168,7 +175,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             is_new = bool(device.needs) and not device.is_text
             text = f"{text}.type" if is_new else f"{site.spell('torch.device')}({text}).type"
         as_text = (held or (event.call is None and event.role == "argument")) and isinstance(whole, cst.SimpleString)
-        if as_text and not device.is_text:
+        if as_text and not device.is_text and text != "self.device":
             text = _as_string(text, bool(device.needs), event)
         indexed = event.index is not None or (isinstance(whole, cst.Call) and len(whole.args) > 1)
         same = event.run_device is not None and event.run_device_is_proved and not indexed and event.role == "argument"
@@ -283,8 +290,13 @@ def _chosen(event: DeviceLiteral, whole: cst.CSTNode, site: Site) -> str | None:
     quote = quote_of(site.facts)
     if isinstance(site.node, cst.SimpleString):
         quote = site.node.quote if len(site.node.quote) == 1 else quote
-    index = 0 if event.index == 0 else None
-    return choice(event.type, index, site.facts, as_text=as_text, quote=quote)
+    return choice(event.type, event.index, site.facts, as_text=as_text, quote=quote)
+
+
+def _is_only_index(event: DeviceLiteral, facts: Facts) -> bool:
+    """Whether every index that the file names for a type of card is this one."""
+    named = (e for e in facts.events if isinstance(e, DeviceLiteral | CudaMethod) and e.type == event.type)
+    return {e.index for e in named if e.index is not None} == {event.index}
 
 
 def _is_literal(node: cst.BaseExpression) -> bool:

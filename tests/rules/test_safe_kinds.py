@@ -1,0 +1,71 @@
+"""What keeps a fix from being safe: a module that may have no parameters, an array that is written to."""
+
+from __future__ import annotations
+
+import pytest
+
+from devlint.engine import Linter
+from devlint.model import Safety
+from devlint.settings import Settings
+from devlint.source import decode
+from devlint_rules import RULES
+
+
+def safeties(text: str, code: str) -> list[Safety]:
+    """How safe the fixes of one rule are in a text."""
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=(code,)))
+    found = linter.check(decode(text.encode(), "work.py")).diagnostics
+    return [each.fix.safety for each in found if each.fix is not None]
+
+
+ARRAY = "import numpy as np\nimport torch\nimport driver\n\n\ndef read(x: torch.Tensor, source, kept):\n    {}\n    return x\n"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "driver.copy_to_host(x.numpy(), source)",
+        "source.read_into(x.numpy())",
+        "np.copyto(x.numpy(), source)",
+        "np.add(source, source, out=x.numpy())",
+        "fill(x.numpy())",
+    ],
+)
+def test_an_array_that_a_call_may_write_to_is_not_copied_safely(call: str) -> None:
+    assert safeties(ARRAY.format(call), "DEV109") == [Safety.UNSAFE]
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["kept.append(x.numpy())", "np.mean(x.numpy())", "print(x.numpy())", "y = x.numpy()", "np.save('a', x.numpy())"],
+)
+def test_an_array_that_is_only_read_is_copied_safely(call: str) -> None:
+    assert safeties(ARRAY.format(call), "DEV109") == [Safety.SAFE]
+
+
+MODULE = (
+    "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.layer = nn.Linear(2, 2)\n\n    def forward(self, x):\n        return self.layer(x)\n\n\n"
+    "def measure({}):\n    {}x = torch.ones(3, 2)\n    return channel(x)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [("channel: nn.Module", ""), ("", "channel = nn.Identity()\n    "), ("", "channel = nn.Softmax(-1)\n    ")],
+)
+def test_a_module_that_may_have_no_parameters_is_no_safe_witness(given: str, made: str) -> None:
+    text = MODULE.format(given, made)
+    assert Safety.SAFE not in safeties(text, "DEV102") or "parameters()" not in text
+
+
+@pytest.mark.parametrize("given", ["channel: nn.Module", "channel: nn.Sequential"])
+def test_the_device_of_a_given_module_is_not_read_safely(given: str) -> None:
+    text = MODULE.format(given, "")
+    assert safeties(text, "DEV102") in ([], [Safety.UNSAFE])
+
+
+@pytest.mark.parametrize("made", ["Net()", "nn.Linear(2, 2)", "nn.Sequential(nn.Linear(2, 2), nn.ReLU())"])
+def test_the_device_of_a_module_with_parameters_may_be_read(made: str) -> None:
+    text = MODULE.format("", f"channel = {made}.to(torch.device('cuda'))\n    ")
+    assert Safety.UNSAFE not in safeties(text, "DEV102")
