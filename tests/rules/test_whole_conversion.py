@@ -151,3 +151,17 @@ def test_what_is_computed_from_a_tensor_is_not_moved_to_its_device(test: str) ->
     )
     once = converted(text)
     assert f"torch.mul({test}, " in once or f"torch.mul(({test}), " in once
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["torch.cuda.get_device_name(0)", '"card {}".format(torch.cuda.get_device_name(0))', "torch.cuda.current_device()"],
+)
+def test_a_print_about_the_card_is_put_under_a_guard(said: str) -> None:
+    text = f"import torch\n\ntry:\n    print({said})\nexcept AttributeError:\n    print('none')\n"
+    assert f"    if torch.cuda.is_available():\n        print({said})\n" in converted(text)
+
+
+def test_a_print_with_two_calls_is_guarded_once() -> None:
+    text = "import torch\n\nprint(torch.cuda.get_device_name(0), torch.cuda.current_device())\n"
+    assert converted(text).count("is_available") == 1
