@@ -18,7 +18,7 @@ from devlint.api import (
     RunDeviceNeed,
     Site,
 )
-from devlint_rules._conversion import is_safe, is_text, new_device
+from devlint_rules._conversion import is_safe, is_text, new_device, uses
 from devlint_rules._run_device import placement_of
 from devlint_rules._shared import parsed
 
@@ -52,10 +52,30 @@ def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> 
     if event is not None and (own := _of_class(event, site.facts)) is not None:
         return RunDevice(own)
     type = event.type if isinstance(event, CudaMethod | DeviceLiteral) else "cuda"
-    if event is not None and not is_safe(type, site.facts) and (near := at_hand(event, site.facts)) is not None:
-        return RunDevice(near)
+    near = at_hand(event, site.facts) if event is not None and not is_safe(type, site.facts) else None
     need = new_device(type, site.facts)
+    if near is not None and event is not None and (need is None or not _needs_new(event, site.facts)):
+        return RunDevice(near)
     return None if need is None else RunDevice(need.name, (need,), is_text(site.facts))
+
+
+def _needs_new(event: Event, facts: Facts) -> bool:
+    """Whether another place in the function has only the new name: one name then serves the whole function.
+
+    What meets a tensor of the caller's follows that tensor wherever it is.
+    """
+    if not isinstance(event, CudaMethod | DeviceLiteral) or (event.partner or "").isidentifier() is False:
+        return False
+    head = head_of(event, facts)
+    given = (
+        {a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)} if head is not None else set()
+    )
+    if event.partner in given:
+        return False
+    return any(
+        other.function == event.function and other.run_device is None and at_hand(other, facts) is None
+        for other in uses(facts)
+    )
 
 
 def _held(event: Event, facts: Facts) -> str | None:

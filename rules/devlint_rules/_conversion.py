@@ -83,7 +83,7 @@ def choice(type: str, index: int | None, facts: Facts, *, as_text: bool, quote: 
 
 def converts(type: str, facts: Facts) -> bool:
     """Whether the file names a card of a type in places that a conversion changes."""
-    return any(use.type == type for use in _uses(facts))
+    return any(use.type == type for use in uses(facts))
 
 
 def quote_of(facts: Facts) -> str:
@@ -100,7 +100,7 @@ def new_device(type: str, facts: Facts) -> RunDeviceNeed | None:
     if _sets_visible_in_function(facts.text):
         return None
     name = "run_device" if _is_taken(_File(facts)) else "device"
-    types = {use.type for use in _uses(facts)}
+    types = {use.type for use in uses(facts)}
     if len(types) == 1 and next(iter(types)) in _AVAILABLE:
         type = next(iter(types))
     as_text = is_text(facts)
@@ -197,7 +197,7 @@ def _is_variable(node: ast.AST) -> bool:
 
 def is_text(facts: Facts) -> bool:
     """Whether a new device is a text: the file hands a text to what nobody knows to take a `torch.device`."""
-    return any(isinstance(use, DeviceLiteral) and _is_unknown(use) for use in _uses(facts))
+    return any(isinstance(use, DeviceLiteral) and _is_unknown(use) for use in uses(facts))
 
 
 def shared_index(facts: Facts, type: str) -> int | None:
@@ -235,8 +235,8 @@ def _is_safe(type: str, file: _File) -> bool:
         return False
     if _keeps_card(facts.text) or any(_stays(event, type, facts) for event in facts.events):
         return False
-    uses = [use for use in _uses(facts) if use.type == type]
-    return bool(uses) and all(_is_plain(use, facts) for use in uses) and not _decides_by_name(facts)
+    own = [use for use in uses(facts) if use.type == type]
+    return bool(own) and all(_is_plain(use, facts) for use in own) and not _decides_by_name(facts)
 
 
 def _stays(event: Event, type: str, facts: Facts) -> bool:
@@ -276,7 +276,7 @@ def _is_program(facts: Facts) -> bool:
             return True
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
             return True  # main()
-    return any(not use.function and not _is_named(use, facts.text) for use in _uses(facts))
+    return any(not use.function and not _is_named(use, facts.text) for use in uses(facts))
 
 
 def _is_named(use: CudaMethod | DeviceLiteral, text: str) -> bool:
@@ -383,7 +383,7 @@ class _File:
         return id(self.facts)
 
 
-def _uses(facts: Facts) -> tuple[CudaMethod | DeviceLiteral, ...]:
+def uses(facts: Facts) -> tuple[CudaMethod | DeviceLiteral, ...]:
     """Where the file uses a card without asking for it."""
     return _uses_of(_File(facts))
 
@@ -436,7 +436,7 @@ def _starts_processes(facts: Facts) -> bool:
 
 def _decides_by_name(facts: Facts) -> bool:
     """Whether a name for the card is compared or tested: on another machine the answer would change."""
-    names = {name for use in _uses(facts) if isinstance(use, DeviceLiteral) for name in _names_of(use, facts.text)}
+    names = {name for use in uses(facts) if isinstance(use, DeviceLiteral) for name in _names_of(use, facts.text)}
     return bool(names) and not names.isdisjoint(_tested(facts.text))
 
 

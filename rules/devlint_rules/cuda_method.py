@@ -127,7 +127,11 @@ class CudaMethodCall(Rule[CudaMethod]):
                 first = first.with_changes(comma=cst.Comma(whitespace_after=call.whitespace_before_args))
         moved = call.with_changes(func=method.with_changes(attr=cst.Name("to")), args=[first, *rest])
         if not rest and _is_made_of(event.receiver.node, device.text.removesuffix(".device"), device.text):
-            return Fix("It is there already: leave the move out", Safety.UNSAFE, (Edit(call, method.value.with_changes(lpar=[], rpar=[])),))
+            return Fix(
+                "It is there already: leave the move out",
+                Safety.UNSAFE,
+                (Edit(call, method.value.with_changes(lpar=[], rpar=[])),),
+            )
         proved = event.run_device_is_proved and event.run_device is not None and not computed and event.index is None
         proved = proved and not may_use_other_cards(site.facts)
         safe = whole or (proved and event.receiver.value.kind in MOVABLE)

@@ -165,3 +165,20 @@ def test_a_print_about_the_card_is_put_under_a_guard(said: str) -> None:
 def test_a_print_with_two_calls_is_guarded_once() -> None:
     text = "import torch\n\nprint(torch.cuda.get_device_name(0), torch.cuda.current_device())\n"
     assert converted(text).count("is_available") == 1
+
+
+@pytest.mark.parametrize("other", ["x = x.cuda()", "net = torch.nn.Linear(2, 2).cuda()", "x = x.to('cuda')"])
+def test_one_name_serves_a_function_that_needs_the_new_one(other: str) -> None:
+    text = (
+        "import torch\n\n\ndef train(loader, net):\n    for x in loader:\n        "
+        f"{other}\n        y = net(x)\n        z = torch.relu(y) + torch.ones(3).cuda()\n        z.sum().backward()\n"
+    )
+    assert ".device" not in converted(text).replace("torch.device", "")
+
+
+def test_what_meets_the_callers_tensor_follows_it() -> None:
+    text = (
+        "import torch\n\n\ndef loss(x: torch.Tensor, make):\n    w = make().cuda()\n"
+        "    return x + torch.ones(3, device='cuda') + w\n"
+    )
+    assert "device=x.device" in converted(text)
