@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from devlint.engine import Linter
+from devlint.fix.rounds import fix_source
 from devlint.model import Safety
 from devlint.settings import Settings
 from devlint.source import decode
@@ -69,3 +70,23 @@ def test_the_device_of_a_given_module_is_not_read_safely(given: str) -> None:
 def test_the_device_of_a_module_with_parameters_may_be_read(made: str) -> None:
     text = MODULE.format("", f"channel = {made}.to(torch.device('cuda'))\n    ")
     assert Safety.UNSAFE not in safeties(text, "DEV102")
+
+
+def written(text: str) -> str:
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV102",)))
+    return fix_source(linter, decode(text.encode(), "work.py"), (Safety.SAFE, Safety.UNSAFE)).text
+
+
+@pytest.mark.parametrize("size", ["flat.shape[0]", "flat.size(0)", "flat.size()[0]"])
+@pytest.mark.parametrize("met", ["torch.outer(flat, flat)", "(flat[None] * flat[:, None])"])
+def test_the_witness_is_the_operand_that_the_new_tensor_meets(size: str, met: str) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Step(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.linear = nn.Linear(2, 2)\n\n    def go(self, loss: torch.Tensor):\n"
+        "        grads = torch.autograd.grad(loss, list(self.linear.parameters()))\n"
+        "        flat = torch.cat([g.flatten() for g in grads])\n"
+        f"        fisher = torch.eye({size})\n        return fisher + {met}\n"
+    )
+    once = written(text)
+    assert "device=flat.device" in once
+    assert "loss.device" not in once
