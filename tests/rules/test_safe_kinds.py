@@ -90,3 +90,10 @@ def test_the_witness_is_the_operand_that_the_new_tensor_meets(size: str, met: st
     once = written(text)
     assert "device=flat.device" in once
     assert "loss.device" not in once
+
+
+@pytest.mark.parametrize("name", ["reset_max_memory_allocated", "reset_max_memory_cached"])
+def test_a_new_name_that_needs_a_guard_is_not_called_safe(name: str) -> None:
+    text = "import torch\n\n{}torch.cuda.{}()\n"
+    assert safeties(text.format("", name), "DEV306") == [Safety.UNSAFE]
+    assert safeties(text.format("if torch.cuda.is_available():\n    ", name), "DEV306") == [Safety.SAFE]
