@@ -140,7 +140,9 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     moved = {_moved(other, facts) for other in facts.events if _same_function(other, event)} - {None}
     for name in given if asks else ():
         value = event.scope.get(name)
-        if value is not None and value.is_tensor and value.device == HOME and name not in moved:
+        if name in moved or _is_unpacked(name, head.name, facts.text):
+            continue
+        if value is not None and value.is_tensor and value.device == HOME:
             return f"{name}.device"
     owner = event.scope.get("self")
     if owner is None or owner.kind != "module" or owner.device != HOME or given[:1] != ["self"]:
@@ -152,6 +154,20 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     if not held or moved or _is_part_of_init(head.name, facts.text):
         return None
     return "next(self.parameters()).device"
+
+
+@lru_cache(maxsize=64)
+def _is_unpacked(name: str, function: str, text: str) -> bool:
+    """Whether a function of that name unpacks an argument, `a, b = given`: it may be a tuple, which has no device."""
+    tree = parsed(text)
+    return any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple | ast.List)
+        and ast.unparse(node.value) == name
+        for owner in (ast.walk(tree) if tree is not None else ())
+        if isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef) and owner.name == function
+        for node in ast.walk(owner)
+    )
 
 
 def _same_function(other: Event, event: Event) -> bool:

@@ -182,3 +182,12 @@ def test_what_meets_the_callers_tensor_follows_it() -> None:
         "    return x + torch.ones(3, device='cuda') + w\n"
     )
     assert "device=x.device" in converted(text)
+
+
+@pytest.mark.parametrize("unpack", ["a, b = given", "[a, b] = given", "a, (b, c) = given"])
+def test_an_argument_that_is_unpacked_is_no_witness(unpack: str) -> None:
+    text = (
+        "import torch\n\n\nclass Loss:\n    def __call__(self, given, rows):\n"
+        f"        {unpack}\n        x = torch.sigmoid(a)\n        rows = rows.cuda()\n        return x * rows\n"
+    )
+    assert "given.device" not in converted(text)
