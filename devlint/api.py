@@ -86,6 +86,7 @@ from devlint.model import (
     Span,
 )
 from devlint.rule import Rule, Site
+from devlint.torch_range import TorchRange, torch_range
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -171,6 +172,7 @@ __all__ = [
     "Span",
     "StreamUse",
     "Symbol",
+    "TorchRange",
     "TypeTest",
     "UnpinnedCopy",
     "Use",
@@ -180,4 +182,5 @@ __all__ = [
     "describe",
     "is_surely_accelerator",
     "may_be_accelerator",
+    "torch_range",
 ]  # fmt: skip

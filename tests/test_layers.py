@@ -24,6 +24,7 @@ LEVELS = (
     ("source", "knowledge"),
     ("facts",),
     ("inference",),
+    ("torch_range",),
     ("rule",),
     ("api", "tree", "identity", "suppression", "names", "unused", "folding"),
     ("registry", "engine", "fix"),

@@ -28,6 +28,7 @@ import sys
 import tarfile
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ ROWS = HERE / "one_card.json"
 DRIVERS = HERE / "one_card_drivers.json"  # what to call of files that run nothing by themselves
 DRAWN = 60
 FROM_ONE = 3  # files of one repository
+FAMILIES = ("DEV1", "DEV2", "DEV3")  # what is about the device; how fast or how large the program is, is no conversion
 PLACES = 2  # places that name the card, at least
 SEED = 20261128
 LIMIT = 60  # seconds for one run
@@ -140,7 +142,9 @@ def decided(path: Path) -> list[tuple[Diagnostic, str]]:
 def linter_for(path: Path) -> Linter:
     """A linter with the settings of the project around a file."""
     config = Resolver().for_directory(str(path.parent))
-    return Linter(rules_of(config.plugins), Rulebook().settings(config, str(path)))
+    settings = Rulebook().settings(config, str(path))
+    codes = tuple(code for code in settings.select if code.startswith(FAMILIES))
+    return Linter(rules_of(config.plugins), replace(settings, select=codes))
 
 
 # Converting

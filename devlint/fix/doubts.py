@@ -40,7 +40,7 @@ def misplaced(fix: Fix, tree: Tree) -> str | None:
 
     Raises LookupError for nodes that are not the file's.
     """
-    for offset, old, new in _texts(fix, tree):
+    for offset, old, new in texts(fix, tree):
         before = {ast.unparse(each) for each in _moved(old)} if old is not None else set()
         for receiver in _moved(new):
             at = places.place_at(tree.ast, tree.source, offset)
@@ -70,18 +70,18 @@ def _surely(module: ast.Module) -> Surely:
 
 def _written(fix: Fix, tree: Tree) -> Iterator[tuple[int, list[tuple[Kind, ast.expr]]]]:
     """What the edits of a fix read and the code does not yet, with the offset of each edit."""
-    for offset, old, new in _texts(fix, tree):
+    for offset, old, new in texts(fix, tree):
         yield offset, _added(old, new)
 
 
-def _texts(fix: Fix, tree: Tree) -> Iterator[tuple[int, ast.AST | None, ast.AST]]:
+def texts(fix: Fix, tree: Tree) -> Iterator[tuple[int, ast.AST | None, ast.AST]]:
     """The code that each edit of a fix replaces, that which it writes, and where."""
     for edit in fix.edits:
         if isinstance(edit, Edit) and edit.new is not None:
-            old, new = _parsed(tree.code(edit.old)), _parsed(tree.code(edit.new))
+            old, new = parsed(tree.code(edit.old)), parsed(tree.code(edit.new))
             offset = tree.span(edit.old).start
         elif isinstance(edit, InsertStatement):
-            old, new, offset = None, _parsed(tree.code(edit.new)), edit.at.start
+            old, new, offset = None, parsed(tree.code(edit.new)), edit.at.start
         else:
             continue
         if new is not None:
@@ -89,7 +89,7 @@ def _texts(fix: Fix, tree: Tree) -> Iterator[tuple[int, ast.AST | None, ast.AST]
 
 
 @lru_cache(maxsize=64)
-def _parsed(code: str) -> ast.AST | None:
+def parsed(code: str) -> ast.AST | None:
     """A piece of code as `ast`: an expression, an argument, or statements."""
     for text in (f"({code.strip()})", f"f({code.strip()})", code.strip()):
         try:

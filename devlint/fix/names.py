@@ -174,6 +174,33 @@ class Names:
             return True
         return self.makes_module(name) and not name.rpartition(".")[2].endswith(_WITHOUT_STATE) and "Pool" not in name
 
+    def makes_parameter(self, value: ast.expr) -> bool:
+        """Whether an expression makes a module that surely holds a parameter, and may move it."""
+        if not isinstance(value, ast.Call):
+            return False
+        if isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda", "cpu", "eval", "train"):
+            return self.makes_parameter(value.func.value)
+        class_ = self.classes.get(value.func.id) if isinstance(value.func, ast.Name) else None
+        if class_ is None:
+            return self._holds_parameter(value)
+        kept = self._kept_arguments(class_)
+        return self.has_parameters(class_) or any(
+            i in kept and self.makes_parameter(a) for i, a in enumerate(value.args)
+        )
+
+    def _kept_arguments(self, node: ast.ClassDef) -> set[int]:
+        """The positions of the arguments that a module class keeps as they are: `self.net = net` in `__init__`."""
+        if not self.is_module_class(node):
+            return set()
+        inits = [m for m in node.body if isinstance(m, Function) and m.name == "__init__"]
+        given = [a.arg for a in inits[0].args.args[1:]] if inits else []
+        kept = {
+            ast.unparse(statement.value)
+            for statement in (inits[0].body if inits else ())
+            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute)
+        }
+        return {position for position, name in enumerate(given) if name in kept}
+
     def layer(self, value: ast.AST) -> str:
         """The name of the class of `torch.nn` that an expression makes an object of; "" for everything else."""
         name = self.qualname(value.func) if isinstance(value, ast.Call) else ""

@@ -171,7 +171,17 @@ class Surely:
         class_ = self._class_at(at)
         if class_ is not None and isinstance(node, ast.Name) and node.id == self._self_at(at):
             return self.names.is_module_class(class_) and self.names.has_parameters(class_)
-        return self._is("module", node, at, depth)
+        return self._is("module", node, at, _DEPTH) and self._keeps_parameter(node, at)
+
+    def _keeps_parameter(self, node: ast.expr, at: Place) -> bool:
+        """Whether all that an expression may be bound to is made by a class whose objects hold a parameter."""
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self._self_at(at):
+            made: list[ast.expr | None] = [value for value, _ in self._assigned(node.attr, at)]
+        elif isinstance(node, ast.Name):
+            made = [value for scope in self._scopes(at) for value in _values_of(scope, node.id)]
+        else:
+            made = [node]
+        return bool(made) and all(value is not None and self.names.makes_parameter(value) for value in made)
 
     def _result(self, call: ast.Call, at: Place, depth: int) -> str:
         """What a call gives, by the words of `knowledge.Function.result`; "" for what is not shown."""

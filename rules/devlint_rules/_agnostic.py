@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from devlint.api import ApiCall, Site, cst
+from devlint.api import ApiCall, Facts, Site, cst
+from devlint_rules._torch import has_torch
 
 #: Counterparts whose arguments are the same, given by position: none, or a device or index that they take as well.
 _SAME_ARGUMENTS = frozenset(
@@ -20,12 +21,7 @@ def replacement_call(event: ApiCall, site: Site) -> cst.Call | None:
     """The counterpart with the same arguments; None where torch lacks one, or it takes other arguments."""
     call = site.node
     new = event.replacement
-    if (
-        not isinstance(call, cst.Call)
-        or new is None
-        or event.star
-        or not has_replacement(event, site.facts.torch_version)
-    ):
+    if not isinstance(call, cst.Call) or new is None or event.star or not has_replacement(event, site.facts):
         return None
     given = [(a.keyword.value if a.keyword is not None else None) for a in call.args]
     if new in _SAME_ARGUMENTS:
@@ -43,10 +39,10 @@ def replacement_call(event: ApiCall, site: Site) -> cst.Call | None:
     return call.with_changes(func=site.expression(site.spell(new)), args=arguments)
 
 
-def has_replacement(event: ApiCall, torch_version: tuple[int, int]) -> bool:
+def has_replacement(event: ApiCall, facts: Facts) -> bool:
     """Whether the project's lowest torch has the counterpart."""
     return event.replacement is not None and (
-        event.replacement_since is None or torch_version >= event.replacement_since
+        event.replacement_since is None or has_torch(event.replacement_since, facts)
     )
 
 

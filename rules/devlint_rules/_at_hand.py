@@ -18,8 +18,9 @@ from devlint.api import (
     RunDeviceNeed,
     Site,
 )
-from devlint_rules._conversion import is_safe, is_text, new_device
+from devlint_rules._conversion import is_safe, is_text, new_device, uses
 from devlint_rules._run_device import placement_of
+from devlint_rules._shared import parsed
 
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"
@@ -48,11 +49,33 @@ def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> 
         return RunDevice(in_scope)
     if event is not None and (held := _held(event, site.facts)) is not None:
         return RunDevice(held)
+    if event is not None and (own := _of_class(event, site.facts)) is not None:
+        return RunDevice(own)
     type = event.type if isinstance(event, CudaMethod | DeviceLiteral) else "cuda"
-    if event is not None and not is_safe(type, site.facts) and (near := at_hand(event, site.facts)) is not None:
-        return RunDevice(near)
+    near = at_hand(event, site.facts) if event is not None and not is_safe(type, site.facts) else None
     need = new_device(type, site.facts)
+    if near is not None and event is not None and (need is None or not _needs_new(event, site.facts)):
+        return RunDevice(near)
     return None if need is None else RunDevice(need.name, (need,), is_text(site.facts))
+
+
+def _needs_new(event: Event, facts: Facts) -> bool:
+    """Whether another place in the function has only the new name: one name then serves the whole function.
+
+    What meets a tensor of the caller's follows that tensor wherever it is.
+    """
+    if not isinstance(event, CudaMethod | DeviceLiteral) or (event.partner or "").isidentifier() is False:
+        return False
+    head = head_of(event, facts)
+    given = (
+        {a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)} if head is not None else set()
+    )
+    if event.partner in given:
+        return False
+    return any(
+        other.function == event.function and other.run_device is None and at_hand(other, facts) is None
+        for other in uses(facts)
+    )
 
 
 def _held(event: Event, facts: Facts) -> str | None:
@@ -68,6 +91,34 @@ def _held(event: Event, facts: Facts) -> str | None:
         and "[" not in path
     ]
     return found[0] if len(found) == 1 else None
+
+
+def _of_class(event: Event, facts: Facts) -> str | None:
+    """`self.device` in a method of a class that places things there by it: `x.to(self.device)`, `device=self.device`.
+
+    Not where the object is made: it may not have it yet.
+    """
+    tree = parsed(facts.text)
+    row = event.node.lineno if isinstance(event.node, ast.expr | ast.stmt) else 0
+    for class_ in ast.walk(tree) if tree is not None and row else ():
+        if not isinstance(class_, ast.ClassDef) or not class_.lineno <= row <= (class_.end_lineno or 0):
+            continue
+        method = next(
+            (m for m in class_.body if isinstance(m, ast.FunctionDef) and m.lineno <= row <= (m.end_lineno or 0)), None
+        )
+        if method is None or method.name == "__init__" or [a.arg for a in method.args.args][:1] != ["self"]:
+            continue
+        if any(map(_is_placed_by_self, ast.walk(class_))):
+            return "self.device"
+    return None
+
+
+def _is_placed_by_self(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    moves = isinstance(node.func, ast.Attribute) and node.func.attr == "to"
+    given = [*(node.args[:1] if moves else ()), *(k.value for k in node.keywords if k.arg == "device")]
+    return any(isinstance(each, ast.Attribute) and ast.unparse(each) == "self.device" for each in given)
 
 
 def at_hand(event: Event, facts: Facts) -> str | None:
@@ -89,7 +140,9 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     moved = {_moved(other, facts) for other in facts.events if _same_function(other, event)} - {None}
     for name in given if asks else ():
         value = event.scope.get(name)
-        if value is not None and value.is_tensor and value.device == HOME and name not in moved:
+        if name in moved or _is_unpacked(name, head.name, facts.text):
+            continue
+        if value is not None and value.is_tensor and value.device == HOME:
             return f"{name}.device"
     owner = event.scope.get("self")
     if owner is None or owner.kind != "module" or owner.device != HOME or given[:1] != ["self"]:
@@ -101,6 +154,20 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     if not held or moved or _is_part_of_init(head.name, facts.text):
         return None
     return "next(self.parameters()).device"
+
+
+@lru_cache(maxsize=64)
+def _is_unpacked(name: str, function: str, text: str) -> bool:
+    """Whether a function of that name unpacks an argument, `a, b = given`: it may be a tuple, which has no device."""
+    tree = parsed(text)
+    return any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple | ast.List)
+        and ast.unparse(node.value) == name
+        for owner in (ast.walk(tree) if tree is not None else ())
+        if isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef) and owner.name == function
+        for node in ast.walk(owner)
+    )
 
 
 def _same_function(other: Event, event: Event) -> bool:
@@ -124,7 +191,7 @@ def _moved(event: Event, facts: Facts) -> str | None:
             node = node.args[0]
         else:
             break
-    return node.id if isinstance(node, ast.Name) else None
+    return node.id if isinstance(node, ast.Name) and node.id not in facts.imports else None
 
 
 def head_of(event: Event, facts: Facts) -> ast.FunctionDef | None:

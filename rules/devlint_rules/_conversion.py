@@ -30,8 +30,9 @@ from devlint.api import (
     Portability,
     RunDeviceNeed,
 )
-from devlint_rules._run_device import guard_of, guarded_type, placement_of
+from devlint_rules._run_device import guard_of, guarded_type, placement_of, says_accelerator
 from devlint_rules._shared import parsed
+from devlint_rules._torch import has_torch
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
 _AVAILABLE = {
@@ -60,7 +61,12 @@ def choice(type: str, index: int | None, facts: Facts, *, as_text: bool, quote: 
 
     `index`: the card that it names where it names the accelerator; `as_text`: a text instead of a `torch.device`.
     """
-    known = facts.torch_stated and facts.torch_version >= _ACCELERATOR_SINCE and guarded_type(facts) is None
+    known = (
+        index in (None, 0)
+        and facts.torch_stated
+        and has_torch(_ACCELERATOR_SINCE, facts)
+        and guarded_type(facts) is None
+    )
     accelerator = "torch.accelerator.current_accelerator"
     if known and not as_text:
         found = f'{accelerator}(check_available=True) or torch.device("cpu")'
@@ -73,6 +79,11 @@ def choice(type: str, index: int | None, facts: Facts, *, as_text: bool, quote: 
     else:
         return None
     return found.replace('"', quote)
+
+
+def converts(type: str, facts: Facts) -> bool:
+    """Whether the file names a card of a type in places that a conversion changes."""
+    return any(use.type == type for use in uses(facts))
 
 
 def quote_of(facts: Facts) -> str:
@@ -89,7 +100,7 @@ def new_device(type: str, facts: Facts) -> RunDeviceNeed | None:
     if _sets_visible_in_function(facts.text):
         return None
     name = "run_device" if _is_taken(_File(facts)) else "device"
-    types = {use.type for use in _uses(facts)}
+    types = {use.type for use in uses(facts)}
     if len(types) == 1 and next(iter(types)) in _AVAILABLE:
         type = next(iter(types))
     as_text = is_text(facts)
@@ -186,7 +197,7 @@ def _is_variable(node: ast.AST) -> bool:
 
 def is_text(facts: Facts) -> bool:
     """Whether a new device is a text: the file hands a text to what nobody knows to take a `torch.device`."""
-    return any(isinstance(use, DeviceLiteral) and _is_unknown(use) for use in _uses(facts))
+    return any(isinstance(use, DeviceLiteral) and _is_unknown(use) for use in uses(facts))
 
 
 def shared_index(facts: Facts, type: str) -> int | None:
@@ -222,8 +233,37 @@ def _is_safe(type: str, file: _File) -> bool:
         return False
     if _starts_processes(facts) or any(_sets_current(event) for event in facts.events):
         return False
-    uses = [use for use in _uses(facts) if use.type == type]
-    return bool(uses) and all(_is_plain(use, facts) for use in uses) and not _decides_by_name(facts)
+    if _keeps_card(facts.text) or any(_stays(event, type, facts) for event in facts.events):
+        return False
+    own = [use for use in uses(facts) if use.type == type]
+    return bool(own) and all(_is_plain(use, facts) for use in own) and not _decides_by_name(facts)
+
+
+def _stays(event: Event, type: str, facts: Facts) -> bool:
+    """Whether a place needs the card, and no safe fix changes that: the conversion would not be whole."""
+    if not isinstance(event, DeviceLiteral | ApiCall) or event.type != type or guard_of(event) is not None:
+        return False
+    if isinstance(event, ApiCall):
+        return event.raises and event.is_call and not event.under.catches("RuntimeError", "AssertionError")
+    return event.role == "computed" or (event.role == "default" and is_parameter(event, facts.text))
+
+
+def is_parameter(use: DeviceLiteral, text: str) -> bool:
+    """Whether a literal is the default of a parameter."""
+    return isinstance(_parents(text).get(_place(use.node)), ast.arguments)
+
+
+@lru_cache(maxsize=4)
+def _keeps_card(text: str) -> bool:
+    """Whether a switch for the card is on, or the file asks for half precision, which few layers have on a CPU."""
+    tree = parsed(text)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.keyword) and node.arg is not None and says_accelerator(node.arg):
+            if isinstance(node.value, ast.Constant) and node.value.value is True:
+                return True
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "half":
+            return True
+    return False
 
 
 def _is_program(facts: Facts) -> bool:
@@ -236,7 +276,7 @@ def _is_program(facts: Facts) -> bool:
             return True
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
             return True  # main()
-    return any(not use.function and not _is_named(use, facts.text) for use in _uses(facts))
+    return any(not use.function and not _is_named(use, facts.text) for use in uses(facts))
 
 
 def _is_named(use: CudaMethod | DeviceLiteral, text: str) -> bool:
@@ -343,7 +383,7 @@ class _File:
         return id(self.facts)
 
 
-def _uses(facts: Facts) -> tuple[CudaMethod | DeviceLiteral, ...]:
+def uses(facts: Facts) -> tuple[CudaMethod | DeviceLiteral, ...]:
     """Where the file uses a card without asking for it."""
     return _uses_of(_File(facts))
 
@@ -376,6 +416,16 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
+def is_current(index: str, facts: Facts) -> bool:
+    """Whether an index is that of the current card: the file makes it so, by `set_device` of the same."""
+    return any(
+        isinstance(other, ApiCall)
+        and other.qualname.endswith((".set_device", ".set_device_index"))
+        and [operand.text for operand in other.arguments.values()] == [index]
+        for other in facts.events
+    )
+
+
 def _sets_current(event: Event) -> bool:
     return isinstance(event, ApiCall) and event.qualname in _SETS_CURRENT
 
@@ -386,7 +436,7 @@ def _starts_processes(facts: Facts) -> bool:
 
 def _decides_by_name(facts: Facts) -> bool:
     """Whether a name for the card is compared or tested: on another machine the answer would change."""
-    names = {name for use in _uses(facts) if isinstance(use, DeviceLiteral) for name in _names_of(use, facts.text)}
+    names = {name for use in uses(facts) if isinstance(use, DeviceLiteral) for name in _names_of(use, facts.text)}
     return bool(names) and not names.isdisjoint(_tested(facts.text))
 
 

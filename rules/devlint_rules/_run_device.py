@@ -61,6 +61,10 @@ def _place_of(pattern: re.Pattern[str], text: str) -> Span | None:
     return None if found is None else Span(*found.span())
 
 
+def says_accelerator(name: str) -> bool:
+    return _SAYS_ACCELERATOR.search(name) is not None
+
+
 def occurs(pattern: re.Pattern[str], text: str) -> bool:
     return _place_of(pattern, text) is not None
 
@@ -149,14 +153,11 @@ def _import_of(name: str, text: str) -> Span | None:
 
 def placement_of(facts: Facts, type: str) -> LeftAlone | None:
     """Why an index is a placement: the file names different cards of one type, or computes them."""
-    first: DeviceLiteral | CudaMethod | None = None
-    for event in facts.events:
-        if isinstance(event, DeviceLiteral | CudaMethod) and event.type == type and event.index is not None:
-            if first is not None and first.index != event.index:
-                return LeftAlone(
-                    f"the file distributes work over several devices, for example {type}:{event.index}", event.span
-                )
-            first = first or event
+    named = [e for e in facts.events if isinstance(e, DeviceLiteral | CudaMethod) and e.type == type]
+    cards = {e.index or 0 for e in named if e.index is not None or isinstance(e, CudaMethod)}
+    if len(cards) > 1:
+        last = next(e for e in reversed(named) if e.index)
+        return LeftAlone(f"the file distributes work over several devices, for example {type}:{last.index}", last.span)
     at = _place_of(_COMPUTED_CARD, facts.text)
     return None if at is None else LeftAlone("the file computes the indices of its devices", at)
 

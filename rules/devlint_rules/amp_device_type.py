@@ -82,8 +82,11 @@ from devlint_rules._api import (
     spelled,
     version,
 )
+from devlint_rules._at_hand import RunDevice, run_device
 from devlint_rules._calls import path_to
+from devlint_rules._conversion import converts, is_safe
 from devlint_rules._run_device import purpose_of
+from devlint_rules._torch import has_torch
 
 _OLD = re.compile(
     r"torch\.(?P<type>cuda|cpu)\.amp\.(autocast_mode\.|grad_scaler\.)?(?P<name>autocast|GradScaler"
@@ -181,7 +184,7 @@ class AmpDeviceType(Rule[ApiCall]):
         """The new name: for the type of the run's device where that varies, else for the type of the old one."""
         new, since = _NEW[old["name"]]
         hint = Fix(f"Use `{new}`", Safety.HINT)
-        if site.facts.torch_version < since:
+        if not has_torch(since, site.facts):
             return Fix(f"Use `{new}` from torch {version(since)} on", Safety.HINT)
         name = site.expression(site.spell(new))
         node = site.node
@@ -206,11 +209,18 @@ class AmpDeviceType(Rule[ApiCall]):
         enabled = event.arguments.get("enabled") or (event.arguments.get("0") if told is None else None)
         if not follows and old["name"] == "autocast" and enabled is not None and _by_availability(enabled.text):
             return Fix(f"Use `{new}` with the type of the device that the tensors are on", Safety.HINT)
-        type = f"{_type_of(event, site)}" if follows else f'"{old["type"]}"'
+        device = _converted(event, site) if old["type"] == "cuda" and not follows else None
+        type = (
+            f"{_type_of(event, site)}"
+            if follows
+            else f'"{old["type"]}"'
+            if device is None
+            else _type_of_new(device, site)
+        )
         first = cst.Arg(site.expression(type))
         given.pop("device_type", None)
         arguments = list(given.values())
-        if follows and old["name"] == "GradScaler":
+        if (follows or device is not None) and old["name"] == "GradScaler":
             arguments = _only_on_cuda(arguments, type, site)
         elif follows and "enabled" in given and _by_availability(site.code(given["enabled"].value)):
             arguments = [a for a in arguments if a is not given["enabled"]]
@@ -218,12 +228,13 @@ class AmpDeviceType(Rule[ApiCall]):
             first = first.with_changes(comma=cst.Comma(whitespace_after=node.whitespace_before_args))
         replaced = node.with_changes(func=name, args=[first, *arguments])
         edit = Edit(node, replaced)
-        safety = Safety.UNSAFE if follows else Safety.SAFE
+        unsure = follows or (device is not None and not is_safe("cuda", site.facts))
+        safety = Safety.UNSAFE if unsure else Safety.SAFE
         return Fix(
             f"Use `{site.code(name)}({type}, ...)`" if arguments else f"Use `{site.code(name)}({type})`",
             safety,
             (edit,),
-            needs_torch(site.facts),
+            (*needs_torch(site.facts), *(device.needs if device is not None else ())),
         )
 
     def _decorator(self, event: ApiCall, old: re.Match[str], name: cst.BaseExpression, site: Site) -> Fix | None:
@@ -258,6 +269,21 @@ class AmpDeviceType(Rule[ApiCall]):
         if event.qualname in _SCALER:
             arguments = _only_on_cuda(arguments, type, site)
         return Fix(f"Use `{type}`", Safety.UNSAFE, (Edit(node, node.with_changes(args=arguments)),))
+
+
+def _converted(event: ApiCall, site: Site) -> RunDevice | None:
+    """The device that the conversion of the file gives it, where the file names the card otherwise without asking for it."""
+    if _is_meant(event) or not converts("cuda", site.facts):
+        return None
+    return run_device(event.run_device, site, event)
+
+
+def _type_of_new(device: RunDevice, site: Site) -> str:
+    return (
+        f"{device.text}.type"
+        if device.needs and not device.is_text
+        else f"{site.spell('torch.device')}({device.text}).type"
+    )
 
 
 def _told_device(event: ApiCall) -> str | None:

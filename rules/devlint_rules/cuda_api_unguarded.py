@@ -65,6 +65,7 @@ from devlint.api import (
     Facts,
     Finding,
     Fix,
+    InsertStatement,
     LateQuestion,
     LeftAlone,
     Portability,
@@ -87,7 +88,7 @@ from devlint_rules._api import (
     service_of,
     spelled,
 )
-from devlint_rules._calls import path_to
+from devlint_rules._calls import may_precede, path_to
 
 # These take a device, and do nothing for one that is not theirs.
 _TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})
@@ -169,10 +170,21 @@ class CudaApiUnguarded(Rule[Event]):
             return hint
         agnostic = replacement_call(event, site) if site.facts.torch_stated else None
         test = f"{site.spell(AVAILABLE['accelerator' if agnostic is not None else event.type])}()"
-        edits = guarded_statement(event, site, test, agnostic)
+        edits = guarded_statement(event, site, test, agnostic) or _guarded_print(event, site, test)
         if edits is None:
             return hint
         return Fix(f"Put the call under `if {test}:`", Safety.UNSAFE, tuple(edits), needs_torch(site.facts))
+
+
+def _guarded_print(event: ApiCall, site: Site, test: str) -> list[Edit | InsertStatement] | None:
+    """The edits that put a `print` of what the call gives under `if test:`; None for any other statement."""
+    statement = site.statement
+    if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call) or site.has_comment(statement):
+        return None
+    if site.code(statement.value.func) != "print" or not may_precede(statement):
+        return None
+    body = cst.IndentedBlock([cst.SimpleStatementLine([statement])])
+    return [InsertStatement(event.span, cst.If(test=site.expression(test), body=body)), Edit(statement, None)]
 
 
 #: What asks for the accelerator, or for what is there of it: nobody expects a finding.
@@ -256,7 +268,8 @@ def _raises_without(event: ApiCall) -> bool:
     if (
         not (event.raises and (event.is_call or is_absent(event)))
         or event.type in ("", "accelerator")
-        or event.under.catches("RuntimeError", "AssertionError", "AttributeError", "ImportError")
+        or event.under.catches("RuntimeError", "AssertionError")
+        or (event.type != "cuda" and event.under.catches("AttributeError", "ImportError"))
     ):
         return False
     if is_legacy_type(event.qualname) or event.deprecated is not None:

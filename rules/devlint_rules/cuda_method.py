@@ -55,7 +55,6 @@ from __future__ import annotations
 import ast
 
 from devlint.api import (
-    ApiCall,
     CudaMethod,
     Edit,
     Facts,
@@ -70,7 +69,7 @@ from devlint.api import (
     cst,
 )
 from devlint_rules._at_hand import run_device
-from devlint_rules._conversion import MOVABLE, TOO_EARLY, is_safe, portability
+from devlint_rules._conversion import MOVABLE, TOO_EARLY, is_current, is_safe, portability
 from devlint_rules._run_device import (
     guard_of,
     may_use_other_cards,
@@ -120,7 +119,8 @@ class CudaMethodCall(Rule[CudaMethod]):
             return Fix("Write `non_blocking=True`: the first argument is the device", Safety.HINT)
         given = _given_device(event)
         computed = event.argument is not None and event.index is None and not _is_none(event.argument)
-        if computed and given is None and not _is_current(event, site.facts):
+        index = ast.unparse(event.argument) if computed and event.argument is not None else ""
+        if computed and given is None and not is_current(index, site.facts):
             return Fix("Build a `torch.device` from this index and use `.to`", Safety.HINT, why="the index is computed")
         whole = is_safe(event.type, site.facts)
         alone = event.run_device is None and given is None and not whole
@@ -141,6 +141,12 @@ class CudaMethodCall(Rule[CudaMethod]):
             if rest and isinstance(call.whitespace_before_args, cst.ParenthesizedWhitespace):
                 first = first.with_changes(comma=cst.Comma(whitespace_after=call.whitespace_before_args))
         moved = call.with_changes(func=method.with_changes(attr=cst.Name("to")), args=[first, *rest])
+        if not rest and _is_made_of(event.receiver.node, device.text.removesuffix(".device"), device.text):
+            return Fix(
+                "It is there already: leave the move out",
+                Safety.UNSAFE,
+                (Edit(call, method.value.with_changes(lpar=[], rpar=[])),),
+            )
         proved = event.run_device_is_proved and event.run_device is not None and not computed and event.index is None
         proved = proved and not may_use_other_cards(site.facts)
         safe = whole or (proved and event.receiver.value.kind in MOVABLE)
@@ -183,16 +189,20 @@ def _given_device(event: CudaMethod) -> str | None:
     return text if named and (value is None or value.kind == "unknown") else None
 
 
-def _is_current(event: CudaMethod, facts: Facts) -> bool:
-    """Whether the index of the call is that of the current card: the file makes it so, by `set_device` of the same."""
-    assert event.argument is not None
-    text = ast.unparse(event.argument)
-    return any(
-        isinstance(other, ApiCall)
-        and other.qualname.endswith((".set_device", ".set_device_index"))
-        and [operand.text for operand in other.arguments.values()] == [text]
-        for other in facts.events
-    )
+def _is_made_of(node: ast.expr, name: str, device: str) -> bool:
+    """Whether a tensor is computed from the one whose device it would be moved to: `(x == 0)` and `x.device`."""
+    if device == name:
+        return False
+    if isinstance(node, ast.Compare):
+        return ast.unparse(node.left) == name and all(map(_is_number, node.comparators))
+    if isinstance(node, ast.BinOp):
+        return ast.unparse(node.left) == name and _is_number(node.right)
+    return False
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Whether an operand is a number, or a plain name, which as a tensor has to be on the same device already."""
+    return isinstance(node, ast.Constant | ast.Name)
 
 
 def _is_none(node: ast.expr) -> bool:

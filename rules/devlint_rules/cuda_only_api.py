@@ -102,7 +102,7 @@ class CudaOnlyApi(Rule[ApiCall]):
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
         if event.type not in ACCELERATORS or event.remedy not in ("A", "G", "U") or is_legacy_type(event.qualname):
             return False
-        if not has_replacement(event, facts.torch_version) or ".nvtx." in event.qualname:
+        if not has_replacement(event, facts) or ".nvtx." in event.qualname:
             return False
         return not (is_for_accelerator(facts) or (event.raises and _unguarded.suspects(event, facts)))
 
@@ -204,7 +204,7 @@ def _guards_more(event: ApiCall, facts: Facts) -> bool:
     return any(
         _stands_under(other, test)
         and _uses_cuda(other)
-        and not (isinstance(other, ApiCall) and has_replacement(other, facts.torch_version))
+        and not (isinstance(other, ApiCall) and has_replacement(other, facts))
         for other in facts.events
     )
 

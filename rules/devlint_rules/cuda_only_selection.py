@@ -36,6 +36,7 @@ import re
 
 from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Portability, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules._calls import path_to
+from devlint_rules._torch import has_torch
 
 _STRING = re.compile(r"[\"'](cuda|cpu)(:0)?[\"']\Z")
 _SINCE = (2, 7)  # current_accelerator(check_available=True)
@@ -69,7 +70,7 @@ class CudaOnlySelection(Rule[ApiCall]):
 
     def _fix(self, whole: cst.BaseExpression, as_text: bool, site: Site) -> Fix:
         accelerator = site.spell("torch.accelerator.current_accelerator")
-        if site.facts.torch_version < _SINCE or site.has_comment(whole):
+        if not has_torch(_SINCE, site.facts) or site.has_comment(whole):
             return Fix("Check for the other accelerators as well", Safety.HINT)
         text = f'{accelerator}(check_available=True) or {site.spell("torch.device")}("cpu")'
         if as_text:

@@ -128,5 +128,5 @@ def _needs_cuda(other: object, gate: Required, facts: Facts) -> bool:
         and not is_legacy_type(other.qualname)
         and other.qualname.rpartition(".")[2] not in _HARMLESS
         and other.raises
-        and not has_replacement(other, facts.torch_version)
+        and not has_replacement(other, facts)
     )

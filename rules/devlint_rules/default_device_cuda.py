@@ -67,6 +67,7 @@ from devlint.api import (
 from devlint_rules._api import AVAILABLE, needs_torch
 from devlint_rules._calls import path_to
 from devlint_rules._run_device import purpose_of
+from devlint_rules._torch import has_torch
 
 _SINCE = (2, 7)  # current_accelerator(check_available=True)
 
@@ -103,7 +104,7 @@ class DefaultDeviceCuda(Rule[DeviceLiteral]):
         option = option and any(isinstance(n, cst.Call) and "add_argument" in site.code(n.func) for n in above)
         if not option or event.index is not None or event.type not in AVAILABLE:
             return Fix("Use None as the default, and take the device of a tensor argument", Safety.HINT)
-        if site.facts.torch_version >= _SINCE:
+        if has_torch(_SINCE, site.facts):
             accelerator = f"{site.spell('torch.accelerator.current_accelerator')}(check_available=True)"
             text = f'({accelerator} or {site.spell("torch.device")}("cpu")).type'
         else:

@@ -40,7 +40,7 @@ import re
 
 from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules._agnostic import has_replacement
-from devlint_rules._api import is_called, needs_torch, spelled, version
+from devlint_rules._api import is_called, needs_torch, service_of, spelled, version
 
 _BELOW = ("torch.cuda.", "torch.accelerator.", "torch.xpu.", "torch.mps.", "torch.mtia.", "torch.backends.cuda.")
 # Values that became functions [torch/__init__.py, _deprecated_attrs].
@@ -113,10 +113,17 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
         if event.replacement is None:
             return Fix("Use the replacement that the warning of torch names", Safety.HINT)
         name = site.spell(event.replacement)
-        if event.remedy != "D" or not has_replacement(event, site.facts.torch_version):
+        if event.remedy != "D" or not has_replacement(event, site.facts):
             return Fix(f"Use `{name}`", Safety.HINT)
         old = node.func if isinstance(node, cst.Call) else node
-        return Fix(f"Use `{name}`", Safety.SAFE, (Edit(old, site.expression(name)),), needs_torch(site.facts))
+        safety = Safety.UNSAFE if _raises_unguarded(event, site.facts) else Safety.SAFE
+        return Fix(f"Use `{name}`", safety, (Edit(old, site.expression(name)),), needs_torch(site.facts))
+
+
+def _raises_unguarded(event: ApiCall, facts: Facts) -> bool:
+    """Whether the call raises without the accelerator: DEV205 reports the new name, so the guard belongs to the fix."""
+    caught = event.under.catches("RuntimeError", "AssertionError")
+    return event.raises and event.is_call and not caught and service_of(event, facts) is None
 
 
 def _drop(event: ApiCall, site: Site) -> Fix:

@@ -76,6 +76,7 @@ from devlint.api import (
 )
 from devlint_rules import _shared as shared
 from devlint_rules._calls import keywords, with_keyword
+from devlint_rules._torch import has_torch
 
 _DEFAULT_SINCE = (2, 3)  # the torch that has `torch.get_default_device`
 
@@ -171,7 +172,7 @@ class GeneratorDevice(Rule[GeneratorMeet]):
         made = f"{site.spell('torch.Generator')}(device={site.spell('torch.get_default_device')}())"
         title = f"Pass `generator={made}`"
         call = site.node
-        if site.facts.torch_version < _DEFAULT_SINCE or not isinstance(call, cst.Call) or site.has_comment(call):
+        if not has_torch(_DEFAULT_SINCE, site.facts) or not isinstance(call, cst.Call) or site.has_comment(call):
             return Fix(title, Safety.HINT)
         safety = Safety.SAFE if is_surely_accelerator(event.place) else Safety.UNSAFE
         return Fix(title, safety, (Edit(call, with_keyword(call, "generator", site.expression(made))),))

@@ -61,6 +61,7 @@ from devlint.api import (
 )
 from devlint_rules._api import argument, needs_torch
 from devlint_rules._run_device import asked_around, purpose_of, under_condition
+from devlint_rules._torch import has_torch
 
 _VARIES = re.compile(
     r"""[\"'](gloo|GLOO|mpi|xccl|hccl)[\"'] | is_available\(\)\s*else\s*\(?\s*(torch\.device\(\s*)?[\"']cpu[\"']
@@ -101,7 +102,7 @@ class HardcodedBackend(Rule[ApiCall]):
         given = argument(event, "backend", 0)
         assert given is not None
         value = event.scope.get(event.run_device) if event.run_device is not None else None
-        if value is not None and value.kind == "device" and site.facts.torch_version >= _ASKED_SINCE:
+        if value is not None and value.kind == "device" and has_torch(_ASKED_SINCE, site.facts):
             text = f"{site.spell('torch.distributed.get_default_backend_for_device')}({event.run_device})"
         else:
             text = f'"nccl" if {site.spell("torch.cuda.is_available")}() else "gloo"'

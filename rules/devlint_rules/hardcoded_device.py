@@ -79,6 +79,7 @@ from collections.abc import Iterator, Mapping
 
 from devlint.api import (
     ACCELERATORS,
+    CudaMethod,
     DeviceLiteral,
     Edit,
     Facts,
@@ -173,8 +174,13 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         if event.role == "listed":
             return Fix("Check for the device first, and leave it out where it is absent", Safety.HINT)
         whole = _device_call(event, site)
-        if event.index is not None and (
-            hint := placed("Read the device indices from an option or a configuration file", site, event.type)
+        hint = (
+            placed("Read the device indices from an option or a configuration file", site, event.type)
+            if event.index is not None
+            else None
+        )
+        if hint is not None and not (
+            _is_assigned(site, _device_call(event, site)) and _is_only_index(event, site.facts)
         ):
             return hint
         if isinstance(whole, cst.Call) and not all(_is_literal(a.value) for a in whole.args):
@@ -184,7 +190,14 @@ class HardcodedDevice(Rule[DeviceLiteral]):
                 why="the index is computed",
             )
         held = event.role == "assigned" and _is_held(site, whole)
-        if (event.role == "assigned" and not held) or (event.run_device is None and _is_assigned(site, whole)):
+        named = _is_assigned(site, whole) and (event.run_device is None or event.index)
+        if event.index and not named and event.run_device_is_proved:
+            return Fix(
+                "Read the device index from an option or a configuration file",
+                Safety.HINT,
+                why="the device of the run may be another GPU",
+            )
+        if (event.role == "assigned" and not held) or named:
             chosen = _chosen(event, whole, site)
             if chosen is None:
                 return Fix("Choose an available device", Safety.HINT)
@@ -198,7 +211,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             is_new = bool(device.needs) and not device.is_text
             text = f"{text}.type" if is_new else f"{site.spell('torch.device')}({text}).type"
         as_text = (held or (event.call is None and event.role == "argument")) and isinstance(whole, cst.SimpleString)
-        if as_text and not device.is_text:
+        if as_text and not device.is_text and text != "self.device":
             text = _as_string(text, bool(device.needs), event)
         indexed = event.index is not None or (isinstance(whole, cst.Call) and len(whole.args) > 1)
         same = event.run_device is not None and event.run_device_is_proved and not indexed and event.role == "argument"
@@ -313,8 +326,13 @@ def _chosen(event: DeviceLiteral, whole: cst.CSTNode, site: Site) -> str | None:
     quote = quote_of(site.facts)
     if isinstance(site.node, cst.SimpleString):
         quote = site.node.quote if len(site.node.quote) == 1 else quote
-    index = 0 if event.index == 0 else None
-    return choice(event.type, index, site.facts, as_text=as_text, quote=quote)
+    return choice(event.type, event.index, site.facts, as_text=as_text, quote=quote)
+
+
+def _is_only_index(event: DeviceLiteral, facts: Facts) -> bool:
+    """Whether every index that the file names for a type of card is this one."""
+    named = (e for e in facts.events if isinstance(e, DeviceLiteral | CudaMethod) and e.type == event.type)
+    return {e.index for e in named if e.index is not None} == {event.index}
 
 
 def _is_literal(node: cst.BaseExpression) -> bool:

@@ -57,10 +57,12 @@ also pass a moved tensor or the output of a model.
 from __future__ import annotations
 
 import ast
+import builtins
 
 from devlint.api import DeviceMismatch, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, Use, cst
 from devlint_rules import _mismatch as mismatch
 from devlint_rules import _shared as shared
+from devlint_rules._calls import path_to
 
 #: Methods that give the same elements in another form, and are given nothing but numbers.
 _VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "permute", "transpose", "t", "contiguous"})
@@ -109,7 +111,49 @@ class HostConversion(Rule[Use | DeviceMismatch]):
         if event.also_arrays:
             return Fix("Copy the tensor to the CPU where the function is called", Safety.HINT)
         title = f"Copy the tensor to the CPU: `{'.'.join(f'{method}()' for method in methods)}`"
-        return Fix(title, Safety.SAFE, (Edit(node, shared.chain(node, *methods)),))
+        safety = Safety.UNSAFE if event.consumer == "numpy" and may_be_written(site) else Safety.SAFE
+        return Fix(title, safety, (Edit(node, shared.chain(node, *methods)),))
+
+
+#: Libraries whose functions read the arrays that they are given, and functions that write to what they are given.
+_READ = (
+    "numpy",
+    "scipy",
+    "sklearn",
+    "matplotlib",
+    "pandas",
+    "PIL",
+    "torch",
+    "torchvision",
+    "seaborn",
+    "imageio",
+    "skimage",
+)
+_WRITE = frozenset({"copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "readinto", "recv_into"})
+#: Methods that keep what they are given, and builtins that read it.
+_KEEP = frozenset({"append", "extend", "add", "insert", "appendleft", "update", "put", "setdefault"})
+
+
+def may_be_written(site: Site) -> bool:
+    """Whether an array is given to a call that may write to it: a copy on the host would take what is written with it.
+
+    What a call gives back is thrown away where it does something to what it is given, or elsewhere.
+    """
+    above = path_to(site, site.node)
+    if len(above) < 3 or not isinstance(given := above[-2], cst.Arg) or not isinstance(call := above[-3], cst.Call):
+        return False
+    if given.keyword is not None and given.keyword.value == "out":
+        return True
+    root, _, rest = site.code(call.func).partition(".")
+    qualname = site.facts.imports.get(root, "")
+    name = rest.rpartition(".")[2] or qualname.rpartition(".")[2] or root
+    if name in _WRITE:
+        return not (name in _KEEP and not qualname)
+    if not isinstance(site.statement, cst.Expr) or site.statement.value is not call:
+        return False
+    if qualname:
+        return not f"{qualname}.".startswith(tuple(f"{each}." for each in _READ))
+    return name not in _KEEP if rest else not hasattr(builtins, name)
 
 
 def ends_with_detach(node: ast.expr) -> bool:

@@ -176,8 +176,10 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
         if len(event.off.value.made) > PLACES:
             return Fix(f"{title}: pass `device=`", Safety.HINT)
         for creation in event.off.value.made:
-            device = _of_size(event.other, creation) or shared.device_of(
-                event.other, creation.scope, site.facts, creation.span
+            device = (
+                _of_size(event.other, creation)
+                or _of_measured(event.other, creation, site)
+                or shared.device_of(event.other, creation.scope, site.facts, creation.span)
             )
             edit = self._edit(creation, device, site) if device is not None else None
             if edit is None or device is None:
@@ -227,6 +229,22 @@ def _of_size(other: Operand, creation: Creation) -> str | None:
     """The device of a tensor that the factory call itself asks for its size: `torch.zeros(layer.weight.shape)`."""
     asked = creation.span.start < other.span.start and other.span.end < creation.span.end
     return f"{other.text}.device" if asked and other.value.kind == "tensor" else None
+
+
+def _of_measured(other: Operand, creation: Creation, site: Site) -> str | None:
+    """The device of a tensor that the new one is as large as, and that what it meets is computed from.
+
+    `torch.eye(grad.shape[0])` that meets `torch.outer(grad, grad)`: another tensor in scope may be elsewhere.
+    """
+    call = ast.parse(site.code(site.at(creation.span)).strip(), mode="eval")
+    operands = {ast.unparse(node) for node in ast.walk(other.node) if isinstance(node, ast.Name | ast.Attribute)}
+    for node in ast.walk(call):
+        if isinstance(node, ast.Attribute) and node.attr in ("shape", "size"):
+            measured = ast.unparse(node.value)
+            value = creation.scope.get(measured)
+            if measured in operands and value is not None and value.kind == "tensor":
+                return f"{measured}.device"
+    return None
 
 
 def _is_created(creation: Creation) -> bool:

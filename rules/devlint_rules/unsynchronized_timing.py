@@ -75,6 +75,7 @@ from devlint.api import (
     cst,
 )
 from devlint_rules._calls import may_precede, path_to
+from devlint_rules._torch import has_torch
 
 # What stands for a magic in the code of a notebook begins with this letter, unless the notebook uses it itself.
 _MAGIC = "\u16a0"
@@ -162,9 +163,15 @@ def _on_a_line(span: Span, site: Site) -> bool:
 
 def _wait(event: Clock, site: Site) -> cst.BaseStatement:
     """A wait that does nothing on a machine without the accelerator, in the terms of the file."""
-    for_cuda = event.under.allow("cuda") or site.facts.torch_version < (2, 6)
+    for_cuda = event.under.allow("cuda") or not _has_accelerator(site.facts)
     module = "torch.cuda" if for_cuda else "torch.accelerator"
     synchronize = f"{site.spell(module + '.synchronize')}()"
     if for_cuda and event.under.allow("cuda"):
         return cst.parse_statement(synchronize)
     return cst.parse_statement(f"if {site.spell(module + '.is_available')}():\n    {synchronize}\n")
+
+
+def _has_accelerator(facts: Facts) -> bool:
+    """Whether `torch.accelerator` is there: the project says so, or nobody says and the file names no accelerator itself."""
+    said = facts.torch_stated or "cuda" not in facts.text
+    return said and has_torch((2, 6), facts)
