@@ -28,7 +28,7 @@ rule that has a safe or an unsafe fix. A *fault* is what the bug does in a run. 
 | device | the device on which `devlint verify` confirms a fix of the rule. *static only*: no program shows the fault |
 | program | the program in `fixtures/runtime/` that contains the fault |
 | fault without the fix | what `verify` observes only in the run without the fix |
-| wrong fix | what a wrong fix on the same line does. `verify` refutes each wrong fix (`fixtures/runtime/controls/refuted.toml`) |
+| wrong fix | what a wrong fix on the same line does. `verify` refutes it (`fixtures/runtime/controls/refuted.toml`) |
 | real GPU | the GPU on which `verify` also confirmed the fix, and the date |
 
 | code | name | device | program | fault without the fix | wrong fix | real GPU |
