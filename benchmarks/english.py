@@ -9,8 +9,9 @@ The sources are README.md, five pages of docs/ (the changelog is left out), 20 r
 states of the texts are compared on the same sources. A finding is known by its rule, its file and its line of code, so its
 message may change between two states.
 
-Each sentence of prose gets a number. Headings, code, rows of terms and cells that hold only code get none. A sentence that
-stands in several sources has one number, where it stands first. Readers mark a number a line, with or without a reason.
+Each sentence of prose gets a number. Headings, code, rows of terms and cells that hold only code get none. The headings of a
+table's columns stand above its first row, also without a number. A sentence that stands in several sources has one number,
+where it stands first. Readers mark a number a line, with or without a reason.
 """
 
 from __future__ import annotations
@@ -283,8 +284,8 @@ def pieces_of_markdown(text: str) -> list[Piece]:
         elif token.nesting == -1:
             opened.pop()
             start = "" if token.type == "list_item_close" else start
-            if token.type == "tr_close" and row and "thead_open" not in opened:
-                pieces += _pieces_of_a_row(row)
+            if token.type == "tr_close" and any(row):
+                pieces += [_heads_of_columns(row)] if "thead_open" in opened else _pieces_of_a_row(row)
         elif token.type in ("fence", "code_block"):
             pieces.append(Piece((), _fenced(token.content)))
         elif token.type == "inline" and "tr_open" in opened:
@@ -296,6 +297,11 @@ def pieces_of_markdown(text: str) -> list[Piece]:
             pieces.append(Piece(sentences(said), said, start))
             start = ""
     return pieces
+
+
+def _heads_of_columns(cells: list[str]) -> Piece:
+    """The header row of a table, above its first row: a page shows it, so a reader of the list needs it, too."""
+    return Piece((), f"Columns of the table: {' | '.join(cells)}")
 
 
 def _pieces_of_a_row(cells: list[str]) -> list[Piece]:

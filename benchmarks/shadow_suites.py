@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 RESULTS = Path(__file__).with_suffix(".json")
 LIMIT = 600
+_REPEATED = re.compile(r"repeated on the card: (\d+) calls of (\d+) callables")
 
 
 class Suite(NamedTuple):
@@ -181,16 +182,14 @@ def git(where: Path) -> str:
 def table(rows: dict[str, Any]) -> str:
     """The rows in Markdown, with their sums."""
     lines = [
-        "| suite, part | tests | plain | shadow | ratio | repeats | places | reproduced |",
-        "|---|---|---|---|---|---|---|---|",
+        "| suite and part | test results | plain | shadow | ratio | repeated calls | callables | failing lines | reproduced |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     plain = shadow = found = real = 0.0
     for name, row in rows.items():
         seconds = row["plain"]["seconds"], row["shadow"]["seconds"]
         ended = re.sub(r"\x1b\[\d+m|=", "", "".join(row["plain"]["ended"])).partition(" in ")[0].strip()
-        notes = next((note for note in row["notes"] if note.startswith("repeated")), "").removeprefix(
-            "repeated on the card: "
-        )
+        repeated = _REPEATED.match(next((note for note in row["notes"] if note.startswith("repeated")), ""))
         good = sum(bool(place.get("real")) for place in row["places"])
         cells = [
             f"{name} {row['commit'][:9]}, {', '.join(row['tests'])}",
@@ -198,13 +197,14 @@ def table(rows: dict[str, Any]) -> str:
             f"{seconds[0]} s",
             f"{seconds[1]} s",
             f"{seconds[1] / seconds[0]:.1f}",
-            notes.partition(", ")[0],
+            *(repeated.groups() if repeated else ("", "")),
             str(len(row["places"])),
             str(good),
         ]
         lines.append(f"| {' | '.join(cells)} |")
         plain, shadow, found, real = plain + seconds[0], shadow + seconds[1], found + len(row["places"]), real + good
-    lines.append(f"| in all | | {plain:.1f} s | {shadow:.1f} s | {shadow / plain:.1f} | | {found:.0f} | {real:.0f} |")
+    sums = f"{plain:.1f} s | {shadow:.1f} s | {shadow / plain:.1f}"
+    lines.append(f"| total | | {sums} | | | {found:.0f} | {real:.0f} |")
     return "\n".join(lines)
 
 

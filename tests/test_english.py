@@ -32,3 +32,21 @@ import english
 def test_prose_is_split_into_sentences(markdown: str, expected: list[str]) -> None:
     pieces = english.pieces_of_markdown(markdown)
     assert [sentence for piece in pieces for sentence in piece.sentences] == expected
+
+
+def test_the_header_row_of_a_table_stands_above_its_rows_without_a_number() -> None:
+    pieces = english.pieces_of_markdown("| before `--` | after `--` |\n|---|---|\n| one script | the arguments of it |")
+    assert pieces[0] == ((), "Columns of the table: before `--` | after `--`", "")
+    assert [piece.sentences for piece in pieces[1:]] == [("one script",), ("the arguments of it",)]
+
+
+def test_a_table_without_headings_has_no_header_row_in_the_list() -> None:
+    pieces = english.pieces_of_markdown("| | |\n|---|---|\n| quick fixes | each fix alone |")
+    assert [piece.shown for piece in pieces] == ["* | quick fixes", "  | each fix alone"]
+
+
+def test_each_of_two_tables_has_its_own_header_row() -> None:
+    table = "| exit {0} | meaning |\n|---|---|\n| some code | what it means |\n"
+    pieces = english.pieces_of_markdown(table.format("code") + "\nA text.\n\n" + table.format("status"))
+    heads = [piece.shown for piece in pieces if not piece.sentences]
+    assert heads == ["Columns of the table: exit code | meaning", "Columns of the table: exit status | meaning"]

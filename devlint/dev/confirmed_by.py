@@ -21,14 +21,14 @@ _HEAD = """\
 # How each fix was confirmed
 
 `python -m devlint.dev.confirmed_by` generates this page, and a test checks that it is up to date. The table lists every
-rule that has a safe or an unsafe fix. Tests check every row.
+rule that has a safe or an unsafe fix. A *fault* is what the bug does in a run. Tests check every row.
 
 | column | meaning |
 |---|---|
-| device | the device on which `devlint verify` confirms a fix. *static only*: no program shows the fault |
+| device | the device on which `devlint verify` confirms a fix of the rule. *static only*: no program shows the fault |
 | program | the program in `fixtures/runtime/` that contains the fault |
-| fault without the fix | what `verify` observes without the fix, and not with the fix |
-| wrong fix | what a wrong fix on the same line does. `verify` refutes this fix (`fixtures/runtime/controls/refuted.toml`) |
+| fault without the fix | what `verify` observes only in the run without the fix |
+| wrong fix | what a wrong fix on the same line does. `verify` refutes it (`fixtures/runtime/controls/refuted.toml`) |
 | real GPU | the GPU on which `verify` also confirmed the fix, and the date |
 
 | code | name | device | program | fault without the fix | wrong fix | real GPU |

@@ -23,7 +23,7 @@ GUIDES = (
     ("My script fails", "my-script-fails.md"),
     ("A library that must run everywhere", "portable-library.md"),
     ("Notebooks", "notebooks.md"),
-    ("Reporting a false alarm or a silence", "reporting.md"),
+    ("Report a false positive or a missed bug", "reporting.md"),
     ("Adopting devlint on a large code base", "adopting.md"),
     ("Device-agnostic PyTorch in 2026", "device-agnostic.md"),
     ("Explaining errors", "explaining-errors.md"),
