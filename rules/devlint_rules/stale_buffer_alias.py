@@ -3,13 +3,13 @@
 ## What it flags
 An alias is a second name for the same tensor. The rule reports two cases:
 
-* A variable is read from a buffer before the module moves. Later it is combined with moved tensors.
+* A variable gets a buffer before the module moves. After the move, the variable is combined with moved tensors.
 * `__init__` assigns a buffer to a second attribute, `self.scale = self.weights`, and other methods use this attribute.
 
 ## Why it matters
 When a module moves, it replaces its buffers by new tensors. The alias still refers to the old tensor on the old device.
-The operation stops with "Expected all tensors to be on the same device". If the operation does not stop, it reads
-values that the module no longer updates. Parameters are different: they stay the same objects.
+The operation stops with "Expected all tensors to be on the same device". If the operation does not stop, it reads old
+values, because the module updates only the new tensor. Parameters do not have this problem: they stay the same objects.
 
 ## Example
     import torch

@@ -5,12 +5,11 @@ The rule reports `start.elapsed_time(end)` in three cases:
 
 - Nothing waits for the device after `end.record()`.
 - An event was created without `enable_timing=True`.
-- An event was never recorded, or another variable was recorded instead.
+- An event was never recorded, or the code recorded a different event by mistake.
 
 ## Why it matters
-`elapsed_time` does not wait. It raises an error for an event that is not complete, that was not recorded, or
-that was created without timing. An incomplete event raises only if the device is slower than the host, so the failure
-may be rare.
+`elapsed_time` does not wait. It raises an error for an event that is not complete, that was not recorded, or that was
+created without timing. An event is incomplete only if the device is slower than the host, so the error may be rare.
 
 ## Example
     import torch
@@ -40,12 +39,12 @@ Use instead:
 
 ## Fix safety
 - The fix is unsafe. A wait holds up the host, and events with timing cost a little more.
-- The fix corrects a wrong variable only if the recorded events match the events that are read. Otherwise the rule
-  makes a suggestion without an edit.
+- The fix replaces a wrong variable only if it is clear which recorded event is meant. Otherwise the rule makes a
+  suggestion without an edit.
 
 ## Known limits
-An event that is passed to another function or kept in a container is not reported. devlint assumes that the other
-code records it and waits for it.
+An event that is passed to another function or kept in a container is not reported. devlint assumes that the other code
+records the event and waits for it.
 """
 
 from __future__ import annotations

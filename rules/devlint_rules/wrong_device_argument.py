@@ -7,9 +7,9 @@
 - `dtype=x.get_device()`: a device is given as the dtype.
 - `x.to(x)`: the tensor is moved to its own device, so the call does nothing.
 - `x.to(other=y)`: torch calls this parameter `tensor`. Only the documentation calls it `other`.
-- `torch.FloatTensor(data, device=...)` and similar constructors: they create CPU tensors only.
-- `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: both take the device type, which
-  is a string.
+- `torch.FloatTensor(data, device=...)` and similar constructors: these constructors create CPU tensors only.
+- `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: both functions take the device
+  type, which is a string.
 - `torch.autocast()`, `torch.autocast(torch.bfloat16)` and `torch.get_device()`: the device type or the tensor is
   missing.
 - `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`, `f"cuda{rank}"`: torch does not know these device
@@ -18,12 +18,12 @@
 - `torch.tensor(x, device)` and `torch.zeros(n, "cuda")`: `device` is a keyword-only argument.
 - `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)` and `model.load_state_dict(state, map_location=d)`: these
   functions do not take a device.
-- `torch.cuda.device(n)` as a statement: it is a context manager, so the statement does nothing.
+- `torch.cuda.device(n)` as a statement: `torch.cuda.device` is a context manager, so the statement does nothing.
 
 ## Why it matters
-Most of these calls raise at once, or on the first machine with an accelerator. `x.to(x)` does nothing, although the
-author meant `x.to(device)`. The gradient scaler accepts any argument. It then stays enabled where it should disable
-itself.
+Most of these calls raise an error at once, or on the first machine with an accelerator. `x.to(x)` does nothing,
+although the author meant `x.to(device)`. The gradient scaler accepts any argument. With a wrong argument, the scaler
+stays enabled on machines where it should disable itself.
 
 ## Example
     import torch
@@ -41,10 +41,10 @@ Use instead:
             return model(x)
 
 ## Fix safety
-- The fix is safe for calls that raise on every machine: `.cuda(True)`, `x.to(other=y)`, `autocast(device)`, an
+- The fix is safe for calls that raise an error on every machine: `.cuda(True)`, `x.to(other=y)`, `autocast(device)`, an
   unknown device name, a `device` without its keyword, and a device for a function that does not take a device.
-- The fix is unsafe for the scaler, for the old constructors and for the statement `torch.cuda.device(n)`, which
-  becomes `set_device`.
+- The fix is unsafe for the gradient scaler and for the constructors that create CPU tensors only. It is also unsafe for
+  the statement `torch.cuda.device(n)`, which becomes `set_device`.
 - Otherwise the rule makes a suggestion without an edit.
 
 ## Known limits
