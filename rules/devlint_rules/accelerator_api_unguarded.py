@@ -5,7 +5,7 @@ The rule reports functions of `torch.accelerator` that raise an error on a machi
 `synchronize`, `empty_cache`, `memory_allocated`, `current_stream` and `set_device_index`.
 
 ## Why it matters
-`torch.cuda.empty_cache()` does nothing on a machine without a GPU. Its counterpart in `torch.accelerator` raises
+`torch.cuda.empty_cache()` does nothing on a machine without a GPU. `torch.accelerator.empty_cache()` raises
 `RuntimeError`. If you replace only the name, code that ran on the CPU stops.
 
 ## Example
@@ -67,7 +67,10 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
         return service_of(event, facts) if _raises_without(event) else None
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
-        message = f"`{spelled(event, site)}` raises without an accelerator, and the code does not check for one first"
+        message = (
+            f"`{spelled(event, site)}` raises an error without an accelerator, and the code does not check for an "
+            "accelerator first"
+        )
         test = f"{site.spell(AVAILABLE['accelerator'])}()"
         edits = guarded_statement(event, site, test)
         why = "" if event.discarded else "the result is used, and the code provides no other value"

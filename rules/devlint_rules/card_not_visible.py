@@ -28,7 +28,7 @@ Use instead:
     device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
 
 ## Fix safety
-- The fix is unsafe. It replaces the number of the only visible GPU by 0.
+- The fix is unsafe. It replaces the index by 0 if the program sees only one GPU.
 - The rule makes a suggestion without an edit if several GPUs are visible, or if the index is not the number in the
   variable. The author must then check each index.
 

@@ -28,7 +28,7 @@ Use instead:
 - The fix is unsafe for random values. One seed gives different numbers on different devices.
 - The fix is unsafe for `linspace`, windows and ranges of floats. The last bits of these values differ between devices.
 - The rule makes a suggestion without an edit for `.cuda()`, because this call names no device.
-- The rule has no fix if a comment stands inside the expression.
+- The rule has no fix if a comment is inside the expression.
 
 ## Known limits
 These expressions are not reported:

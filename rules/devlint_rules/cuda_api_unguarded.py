@@ -159,7 +159,8 @@ class CudaApiUnguarded(Rule[Event]):
         if event.qualname == _COUNT:
             return _counted(event, site)
         message = (
-            f"`{spelled(event, site)}` raises without {NAMES[event.type]}, and the code does not check for it first"
+            f"`{spelled(event, site)}` raises an error without {NAMES[event.type]}, and the code does not check for "
+            f"{NAMES[event.type]} first"
         )
         return Finding(event.span, message, self._fix(event, site), event.because)
 

@@ -4,7 +4,7 @@
 The rule reports every call of `torch.set_default_tensor_type`.
 
 ## Why it matters
-The function is deprecated since torch 2.1. With a CUDA type it raises an error on a machine without CUDA. It does not
+The function is deprecated since torch 2.1. With a CUDA type, it raises an error on a machine without CUDA. It does not
 affect `torch.arange` with integers, buffers that a library creates, or generators.
 
 Two functions replace `set_default_tensor_type`: `torch.set_default_dtype` and `torch.set_default_device`.

@@ -6,8 +6,8 @@ at run time, or its documentation calls them deprecated. Examples are `torch.cud
 `torch.cuda.reset_max_memory_allocated`, `torch.accelerator.current_device_idx`, `torch.has_cuda` and
 `DataLoader(pin_memory_device=...)`.
 
-Two groups have their own rules. DEV209 reports the deprecated functions and classes for mixed precision. DEV204 reports
-`set_default_tensor_type`.
+Two groups of deprecated names have their own rules. DEV209 reports the deprecated functions and classes for mixed
+precision. DEV204 reports `set_default_tensor_type`.
 
 ## Why it matters
 Most of these functions and attributes warn at every use. A later version of torch may remove them.

@@ -43,7 +43,7 @@ The fix is safe when all of these are true:
   Every moved object is proved to be a tensor or a module.
 * The literal has no index, or its index is 0.
 * No call changes the current GPU.
-* No `try` surrounds the use.
+* The use is not inside a `try`.
 
 The fix is also safe when the literal has no index and a variable in scope is proved to hold the same accelerator.
 

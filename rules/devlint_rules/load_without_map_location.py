@@ -5,7 +5,7 @@ The rule reports `torch.load`, `torch.jit.load`, `torch.hub.load_state_dict_from
 `map_location` is missing or is a literal `None`.
 
 ## Why it matters
-torch restores every tensor to the device that it was saved from. On a machine without this device, the call raises an
+torch loads every tensor to the device from which it was saved. On a machine without this device, the call raises an
 error. If several processes load the checkpoint, each of them uses memory on the first GPU.
 
 ## Example

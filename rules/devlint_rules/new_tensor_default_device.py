@@ -12,7 +12,7 @@ The rule also reports these cases:
 * The new tensor gets its size from a tensor that may be on an accelerator, and the function returns or keeps the new
   tensor. The result stays on the CPU.
 * A function returns the new tensor on one path. On other paths it returns a result computed from its arguments.
-* A function returns several tensors that were created from host data. It moves all of them except one.
+* A function creates several tensors from host data and returns them. It moves all of these tensors except one.
 * The new tensor stays in a list that also holds tensors on an accelerator.
 * The new tensor is sent through the default process group, and NCCL accepts no CPU tensor. The rule reports nothing if
   the file creates the process group without a backend, or if other code chooses the backend.
@@ -28,8 +28,8 @@ The other operand counts as a tensor in these cases:
   scalar.
 
 ## Why it matters
-This is the most common device bug. The code works on the CPU, where it is tested. The code stops with "Expected all
-tensors to be on the same device" as soon as its inputs are on an accelerator.
+A new tensor without a device is the most common device bug. The code works on the CPU, where it is tested. The code
+stops with "Expected all tensors to be on the same device" as soon as its inputs are on an accelerator.
 
 ## Example
     import torch

@@ -141,7 +141,9 @@ class NoSuchMethod(Rule[Call]):
             name, instead = (_NOTHING_MOVES | _OTHERS)[kind]
             droppable = kind in _NOTHING_MOVES
         what = "method" if event.is_call else "attribute"
-        message = f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: this raises AttributeError"
+        message = (
+            f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: the line raises AttributeError"
+        )
         because = event.because or event.receiver.value.because
         return Finding(event.span, message, self._fix(event, site, droppable, member, instead), because)
 

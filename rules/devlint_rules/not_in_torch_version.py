@@ -20,8 +20,8 @@ A name is not reported in these cases:
 - A `requirements.txt` next to the program leaves the torch version open. A notebook may also install its own packages.
 
 ## Why it matters
-The code works on the machine of its author. It raises `AttributeError` or `ImportError` where another version of
-torch is installed.
+The code works on the author's machine. It raises `AttributeError` or `ImportError` where another version of torch is
+installed.
 
 ## Example
     import torch

@@ -8,7 +8,7 @@
 
 ## Why it matters
 Only host memory can be pinned, and only on a machine with an accelerator. Each of these cases raises `RuntimeError`.
-The last case raises the error only on machines without an accelerator.
+The last case raises `RuntimeError` only on machines without an accelerator.
 
 ## Example
     import torch
@@ -70,9 +70,7 @@ class PinnedMemoryMisuse(Rule[Pin]):
         elif event.problem == "collated":
             message = f"the loader pins the batches of {name(event.receiver)}, which has moved them to a device"
         else:
-            message = (
-                f"{name(event.receiver)} is pinned without a test: this raises RuntimeError without an accelerator"
-            )
+            message = f"{name(event.receiver)} is pinned on every machine: without an accelerator, the call raises RuntimeError"
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: Pin, site: Site) -> Fix | None:

@@ -43,7 +43,8 @@ Use instead:
 The rule makes a suggestion without an edit: read the buffer through the module, or create the alias after the move.
 
 ## Known limits
-The rule reports an alias only when it is combined with a tensor on another device. It reports nothing in these cases:
+The rule reports an alias only when the alias is combined with a tensor on a different device. The rule reports nothing
+in these cases:
 
 * The alias is a view of a buffer, or the result of an operation on it.
 * The rule cannot see where the module is created.

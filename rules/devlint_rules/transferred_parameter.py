@@ -9,9 +9,10 @@ The rule reports three cases:
 * `x = x.to(device)` follows `x.requires_grad = True`, and the code later reads `x.grad`.
 
 ## Why it matters
-A move to another device returns a new tensor. The new tensor is not a parameter. It is computed from the old tensor:
+A move to another device returns a new tensor. The new tensor is not a parameter, because torch treats it as a result
+that was computed from the parameter. The result has three problems:
 
-* It collects no gradient, because torch collects gradients only for the old tensor.
+* It collects no gradient, because torch collects gradients only for the original parameter.
 * The module does not register it, and `parameters()` does not list it.
 * An optimizer refuses it with "can't optimize a non-leaf Tensor".
 

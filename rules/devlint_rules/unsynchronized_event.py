@@ -69,9 +69,9 @@ from devlint.api import (
 from devlint_rules._calls import may_precede, path_to, with_keyword
 
 _MESSAGES = {
-    "unsynchronized": "elapsed time is read without a wait for `{end}`: torch raises if the event is not complete",
-    "no-timing": "the events were created without `enable_timing=True`, so torch raises for their elapsed time",
-    "never-recorded": "an event was never recorded, so torch raises for its elapsed time",
+    "unsynchronized": "elapsed time is read without a wait for `{end}`: torch raises an error if the event is not complete",
+    "no-timing": "the events were created without `enable_timing=True`, so `elapsed_time` raises an error",
+    "never-recorded": "an event was never recorded, so `elapsed_time` raises an error",
 }
 
 

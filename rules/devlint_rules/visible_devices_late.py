@@ -1,4 +1,4 @@
-"""CUDA starts too early: before the visible devices are set, or while a module is imported.
+"""CUDA starts before the program sets the visible devices, or while a module is imported.
 
 ## What it flags
 - `os.environ["CUDA_VISIBLE_DEVICES"] = ...` runs after a call that starts CUDA, such as `is_available`,

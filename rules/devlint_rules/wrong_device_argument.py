@@ -221,7 +221,7 @@ class WrongDeviceArgument(Rule[Event]):
         fix = Fix("Use `torch.tensor` or `torch.empty` with a dtype", Safety.HINT)
         if modern is not None:
             fix = Fix(f"Use `{site.code(modern.func)}` with a dtype", Safety.UNSAFE, (Edit(call, modern),))
-        message = f"`{name}` creates CPU tensors only, so it raises for another `device`"
+        message = f"`{name}` creates CPU tensors only, so it raises an error for any other `device`"
         return Finding(event.span, message, fix, event.because)
 
     def _flagged(self, event: CudaMethod, site: Site) -> Finding | None:
@@ -253,7 +253,7 @@ def _said(event: NoDevice, text: str, site: Site) -> Finding:
     if meant is not None and isinstance(node, cst.SimpleString):
         new = cst.SimpleString(f"{node.quote}{meant}{node.quote}")
         fix = Fix(f"Use the device name of torch: `{meant}`", Safety.SAFE, (Edit(node, new),))
-    return Finding(event.span, f"torch has no device `{text}`: it raises RuntimeError", fix)
+    return Finding(event.span, f"torch has no device `{text}`: the call raises RuntimeError", fix)
 
 
 def _meant(text: str) -> str | None:
@@ -280,7 +280,7 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
         new = moved(call.with_changes(args=left), given[0])
         fix = Fix("Move the result", Safety.SAFE, (Edit(call, new),))
     words = " and ".join(f"`{a.keyword.value}`" for a in named if a.keyword is not None)
-    return Finding(event.span, f"`{event.call}` has no parameter {words}: it raises TypeError", fix)
+    return Finding(event.span, f"`{event.call}` has no parameter {words}: the call raises TypeError", fix)
 
 
 #: What takes its data by place, and nothing else [torch/csrc/utils/tensor_new.cpp].
