@@ -31,8 +31,8 @@ makes a suggestion without an edit.
 ## Known limits
 The rule does not report these cases:
 
-* The call is under a condition that holds only where an accelerator is present, such as `if
-  torch.accelerator.is_available()`.
+* The call is under a condition that holds only where an accelerator is present, such as
+  `if torch.accelerator.is_available()`.
 * The call is inside a `try` that catches errors.
 * The function works on every machine: `is_available`, `device_count`, `current_accelerator`.
 

@@ -9,8 +9,8 @@ The rule reports calls that fail on a machine without the accelerator, or in a t
 * `torch.cuda.device_count()` is a divisor, a factor of a batch size, or the size of an expanded or repeated tensor.
   Without CUDA the count is 0. In a program with several processes, the rule reports a count only if the same function
   checks for CUDA earlier.
-* The code stores a function of `torch.cuda` on a path where CUDA is absent. An example is `sync =
-  torch.cuda.synchronize` outside `if torch.cuda.is_available():`.
+* The code stores a function of `torch.cuda` on a path where CUDA is absent. An example is
+  `sync = torch.cuda.synchronize` outside `if torch.cuda.is_available():`.
 * A flag decides whether a tensor moves to CUDA. Only a line after the move combines the flag with `is_available()`.
 
 ## Why it matters
@@ -43,8 +43,8 @@ If the result of the call is used, the rule makes a suggestion without an edit.
 ## Known limits
 The rule does not report these cases:
 
-* The call is under a condition that holds only where the accelerator is present: `if torch.cuda.is_available()`, `if
-  device.type == "cuda"`, `if use_cuda`.
+* The call is under a condition that holds only where the accelerator is present: `if torch.cuda.is_available()`,
+  `if device.type == "cuda"`, `if use_cuda`.
 * The call is inside a `try` that catches errors.
 * The name of the function, the class or the file mentions the accelerator.
 * The file loads CUDA kernels or captures CUDA graphs.

@@ -13,8 +13,8 @@ The rule also reports these cases:
 * A list of moved copies is dropped: `[x.to(d) for x in tensors]`.
 * A function returns a moved copy of a batch, and the copy is dropped. Examples are `send_to_device(batch, d)`,
   `tree_map(to_device, batch)`, and functions that the file defines.
-* A loop variable gets the moved copy, and the code does not read the variable again: `for x in (inputs, labels): x =
-  x.to(d)`.
+* A loop variable gets the moved copy, and the code does not read the variable again:
+  `for x in (inputs, labels): x = x.to(d)`.
 * The result of `x.pin_memory()` is dropped.
 
 ## Why it matters
