@@ -93,7 +93,7 @@ _ASSUMED = "tensor arguments, module parameters and device variables may be on a
 _SURE: dict[Level, str] = {
     "certain": "The code alone proves the findings of this rule.",
     "assume": f"The findings of this rule assume that {_ASSUMED}.",
-    "certain / assume": f"The code alone proves some findings of this rule. The others assume that {_ASSUMED}.",
+    "certain / assume": f"The code alone proves some findings of this rule.\nThe others assume that {_ASSUMED}.",
 }
 
 

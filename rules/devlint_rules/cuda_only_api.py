@@ -2,8 +2,9 @@
 
 ## What it flags
 The rule is off by default. It reports functions, classes and exceptions of `torch.cuda`, `torch.xpu`, `torch.mps` and
-`torch.mtia` that have a counterpart. The counterpart must exist in the lowest torch version that the project supports.
-Examples are `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream` and `torch.OutOfMemoryError`.
+`torch.mtia` for which torch also has one for all accelerators. The one for all accelerators must exist in the lowest
+torch version that the project supports. Examples are `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream` and
+`torch.OutOfMemoryError`.
 
 ## Why it matters
 The code runs only on the accelerators of one vendor, although it needs none of their special features. The function

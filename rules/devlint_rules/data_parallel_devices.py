@@ -1,4 +1,4 @@
-"""`DataParallel` gets GPUs that the machine does not have, or GPUs that its module or its targets are not on.
+"""`DataParallel` lists fixed GPU numbers, or the module or the targets are on the wrong GPU.
 
 ## What it flags
 - `device_ids` lists fixed GPU numbers.
@@ -7,8 +7,7 @@
 - The module was moved to a GPU that is not GPU 0, and `device_ids` is missing.
 - A loss compares the module's output with targets that were moved to a different GPU.
 
-The severity is info in two cases. The function gets the GPU indices as an argument, or it gets the module's device as
-an argument.
+The severity is info if the function around the call gets the GPU indices or the module's device as an argument.
 
 ## Why it matters
 A program with fixed GPU numbers runs only on a machine that has these GPUs. The parameters of the module must be on the
