@@ -164,7 +164,7 @@ def _range(noun: str, numbers: Sequence[int]) -> str:
 
 
 def _following(after: Sequence[Diagnostic]) -> str:
-    """`; without this device the program stops here, before line 20 (DEV205)`."""
+    """`; this finding includes line 20 (DEV205), which has the same problem`."""
     if not after:
         return ""
     places: dict[str, list[Diagnostic]] = {}
@@ -174,7 +174,8 @@ def _following(after: Sequence[Diagnostic]) -> str:
         f"{_range('cell' if found[0].cell is not None else 'line', _rows(found))} ({code})"
         for code, found in sorted(places.items())
     )
-    return f"; without this device the program stops here, before {listed}"
+    verb = "has" if len(after) == 1 else "have"
+    return f"; this finding includes {listed}, which {verb} the same problem"
 
 
 def _rows(found: Sequence[Diagnostic]) -> list[int]:
@@ -198,7 +199,7 @@ def _joined(leader: Diagnostic, same: Sequence[Diagnostic], after: Sequence[Diag
         edits += other.edits
         shared += [edit for edit in other.shared if edit not in shared]
         titles.add(other.title)
-    title = fix.title if len(titles) == 1 else "Choose the device once, and use it in all these places"
+    title = fix.title if len(titles) == 1 else "Choose the device once, and use it on every line of this finding"
     return replace(fix, title=title, edits=tuple(sorted(edits)), shared=tuple(sorted(shared)))
 
 

@@ -16,7 +16,7 @@ from devlint.commands import shell
 from devlint.config import Resolver
 from devlint.discover import Finder
 from devlint.errors import UsageError
-from devlint.model import ENGINE_RULES, UNKNOWN_CODE, UNREADABLE_FILE, UNUSED_SUPPRESSION, RuleMeta
+from devlint.model import ENGINE_RULES, UNKNOWN_CODE, UNREADABLE_FILE, UNUSED_SUPPRESSION, Level, RuleMeta
 from devlint.names import did_you_mean
 from devlint.rulebook import rules_of
 from devlint.terminal import PLAIN, Style, Terminal
@@ -40,10 +40,12 @@ A comment suppresses a rule that reports nothing at this place.
 
 ## What it flags
 - `# devlint: ignore[DEV101]`, if DEV101 reports nothing for the line or the statement.
-- `# noqa: DEV101` under the same condition. Codes of other linters and a `# noqa` without codes are not checked.
+- `# noqa: DEV101`, if DEV101 reports nothing for the line. Codes of other linters and a `# noqa` without codes are not
+  checked.
 
 ## Why it matters
-An outdated comment hides the next finding on its line. It also warns the reader of a fault that no longer exists.
+An outdated comment hides the next finding on the line. The comment also warns the reader of a fault that no longer
+exists.
 
 ## Example
     import torch
@@ -57,7 +59,7 @@ Use instead:
     x = torch.zeros(3)
 
 ## Fix safety
-The fix is safe. It removes the unused codes and names. If none is left, it removes the comment with its reason.
+The fix is safe. It removes the unused codes and names. If no code or name is left, the fix removes the whole comment.
 
 ## Known limits
 - A rule that is not selected is not checked.
@@ -86,6 +88,15 @@ misspelled comment, the message shows the right spelling.
 }
 
 
+#: What the `level` of a rule means, in words.
+_ASSUMED = "tensor arguments, module parameters and device variables may be on an accelerator"
+_SURE: dict[Level, str] = {
+    "certain": "The code alone proves the findings of this rule.",
+    "assume": f"The findings of this rule assume that {_ASSUMED}.",
+    "certain / assume": f"The code alone proves some findings of this rule.\nThe others assume that {_ASSUMED}.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Explained:
     """A rule with its documentation in Markdown."""
@@ -100,19 +111,21 @@ class Explained:
         rows = [
             f'* `ignore = ["{code}"]` turns the rule off.',
             "* `per-file-ignores` turns the rule off in some files.",
-            "* `severity` changes the severity of its findings.",
+            "* `severity` changes the severity of the findings.",
         ]
         if self.meta.opt_in:
             rows = [f'* `extend-select = ["{code}"]` turns the rule on.', *rows]
         if "assume" in self.meta.level:
-            rows.append("* `assume-accelerator = false` drops the findings that assume an argument on an accelerator.")
+            rows.append(
+                "* `assume-accelerator = false` drops the findings that assume that a value is on an accelerator."
+            )
             rows.append("* `functions` lists functions of the project that move a value to a device.")
         if self.meta.fix in ("always", "sometimes") and code not in _OWN:
             rows.append(
                 "* `torch-version` sets the lowest torch that you support. Fixes use only functions that this version has."
             )
             rows.append(
-                "* `extend-safe-fixes`, `extend-unsafe-fixes` and `unfixable` change how its fixes are applied."
+                "* `extend-safe-fixes`, `extend-unsafe-fixes` and `unfixable` change how the fixes are applied."
             )
         if code == UNREADABLE_FILE.code:
             rows = [
@@ -209,7 +222,11 @@ def _laid_out(text: str, style: Style) -> str:
 
 def _page(rule: Explained, style: Style) -> str:
     meta = rule.meta
-    opt_in = ", off unless selected" if meta.opt_in else ""
+    opt_in = " · off by default" if meta.opt_in else ""
     fix = "suggestion only" if meta.fix == "hint" else meta.fix
-    facts = f"{meta.severity.value} · {meta.level} · fix: {fix} · since {meta.since}{opt_in}"
-    return f"{style.bold(f'# {meta.name} ({meta.code})')}\n\n{facts}\n\n{rule.text}\n{rule.options}"
+    facts = f"severity: {meta.severity.value} · fix: {fix} · since {meta.since}{opt_in}"
+    title = style.bold(f"# {meta.name} ({meta.code})")
+    first, _, rest = rule.text.partition("\n\n")
+    if meta.code not in _OWN:
+        first = f"{first}\n\n{_SURE[meta.level]}"
+    return f"{title}\n\n{facts}\n\n{first}\n\n{rest}\n{rule.options}"

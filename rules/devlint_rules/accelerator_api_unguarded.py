@@ -5,8 +5,8 @@ The rule reports functions of `torch.accelerator` that raise an error on a machi
 `synchronize`, `empty_cache`, `memory_allocated`, `current_stream` and `set_device_index`.
 
 ## Why it matters
-`torch.cuda.empty_cache()` does nothing on a machine without a GPU. Its counterpart in `torch.accelerator` raises
-`RuntimeError`. If only the name is replaced, code that ran on the CPU stops.
+`torch.cuda.empty_cache()` does nothing on a machine without a GPU. `torch.accelerator.empty_cache()` raises
+`RuntimeError`. If you replace only the name, code that ran on the CPU stops.
 
 ## Example
     import torch
@@ -31,13 +31,13 @@ makes a suggestion without an edit.
 ## Known limits
 The rule does not report these cases:
 
-* A guard surrounds the call. A guard is a condition that holds only where an accelerator is present, such as
+* The call is under a condition that holds only where an accelerator is present, such as
   `if torch.accelerator.is_available()`.
-* The call stands in a `try` that catches errors.
+* The call is inside a `try` that catches errors.
 * The function works on every machine: `is_available`, `device_count`, `current_accelerator`.
 
-The rule does not recognize a function that is called only under a guard, unless the name of the function mentions the
-accelerator.
+A function may be called only under such a condition. The rule sees this only if the name of the function mentions the
+accelerator. Otherwise the rule reports the calls inside the function.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
         return service_of(event, facts) if _raises_without(event) else None
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
-        message = f"`{spelled(event, site)}` raises without an accelerator, and the code does not check for one first"
+        message = (
+            f"`{spelled(event, site)}` raises an error without an accelerator, and the code does not check for an "
+            "accelerator first"
+        )
         test = f"{site.spell(AVAILABLE['accelerator'])}()"
         edits = guarded_statement(event, site, test)
         why = "" if event.discarded else "the result is used, and the code provides no other value"

@@ -3,11 +3,11 @@
 ## What it flags
 The rule reports these cases:
 
-* A deprecated name is used: `autocast`, `GradScaler`, `custom_fwd` or `custom_bwd` of `torch.cuda.amp` or
-  `torch.cpu.amp`. torch 2.4 deprecated them.
+* The code uses a deprecated name: `autocast`, `GradScaler`, `custom_fwd` or `custom_bwd` of `torch.cuda.amp` or
+  `torch.cpu.amp`. torch 2.4 deprecated these names.
 * `torch.autocast("cuda")` is used where a variable holds the device of the program, or as the decorator of a method.
 * `torch.amp.GradScaler` is created for CUDA where a variable holds the device of the program.
-* The device type or the `enabled` argument of an autocast depends on `torch.cuda.is_available()`. This function does
+* The device type or the `enabled` argument of an autocast depends on `torch.cuda.is_available()`. `is_available` does
   not say where the tensors are.
 
 ## Why it matters
@@ -30,21 +30,21 @@ Use instead:
             return model(batch)
 
 ## Fix safety
-The fix is safe when the new name keeps `"cuda"`. It does the same as the old name, and its arguments are passed by
-keyword.
+The fix is safe when the new name keeps `"cuda"`. The new name does the same as the old name. The fix passes the
+arguments by keyword.
 
 The fix is unsafe when the device type follows the device of the program. The rule offers this fix when a variable in
-scope holds this device. A gradient scaler is then enabled only on CUDA, as before.
+scope holds the device. A gradient scaler stays enabled only on CUDA.
 
-The fix uses no name that the lowest supported torch lacks.
+The fix uses only names that the lowest supported torch has.
 
 ## Known limits
-The rule does not report a current name in these cases:
+The rule does not report a name that is not deprecated in these cases:
 
-* A guard for CUDA surrounds it. A guard is a condition that holds only where CUDA is present.
-* It has `enabled=False`, or its `enabled` argument depends on the device.
+* The call is under a condition that holds only where CUDA is present.
+* The call has `enabled=False`, or its `enabled` argument depends on the device.
 * The file loads CUDA kernels.
-* It is `torch.autocast("cuda")` in a function without a variable for the device.
+* The call is `torch.autocast("cuda")`, and no variable of the function holds the device.
 
 The fix does not remove the import of an old name from `torch.cuda.amp`.
 """

@@ -2,11 +2,11 @@
 
 ## What it flags
 The rule reports `cuda:1`, `.cuda(1)`, `set_device(1)` and `device_ids` in a program that sets `CUDA_VISIBLE_DEVICES`.
-The variable makes fewer GPUs visible than the index needs.
+The index is too high for the number of GPUs that the variable makes visible.
 
 ## Why it matters
-CUDA numbers the visible GPUs from 0. After `CUDA_VISIBLE_DEVICES="1"`, the only GPU is `cuda:0`. Each other index
-raises "CUDA error: invalid device ordinal".
+CUDA numbers the visible GPUs from 0. After `CUDA_VISIBLE_DEVICES="1"`, the only GPU is `cuda:0`. Every index above 0
+then raises "CUDA error: invalid device ordinal".
 
 ## Example
     import os
@@ -28,14 +28,14 @@ Use instead:
     device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
 
 ## Fix safety
-- The fix is unsafe. It replaces the number of the only visible GPU by 0.
-- The rule makes a suggestion without an edit for another index, and if several GPUs are visible. The author must then
-  check each index.
+- The fix is unsafe. It replaces the index by 0 if the program sees only one GPU.
+- The rule makes a suggestion without an edit if several GPUs are visible, or if the index is not the number in the
+  variable. The author must then check each index.
 
 ## Known limits
 - The variable is not followed if it is set under a condition or to several different values.
 - A value that is not a list of numbers is not followed.
-- Another file or the shell may also set the variable. The rule does not see these values.
+- Another file or the shell may also set the variable. The rule does not see the value that they set.
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ class CardNotVisible(Rule[HiddenCard]):
 
     def judge(self, event: HiddenCard, site: Site) -> Finding | None:
         last = len(event.visible) - 1
-        there = f"the GPUs are `cuda:0` to `cuda:{last}`" if last else "the only GPU is `cuda:0`"
+        valid = f"the valid indices are 0 to {last}" if last else "the only valid index is 0"
         message = (
-            f"there is no GPU {event.index}: the visible devices are set to `{','.join(event.visible)}`, so {there}"
+            f"GPU index {event.index} is too high: `CUDA_VISIBLE_DEVICES` is `{','.join(event.visible)}`, and CUDA numbers "
+            f"the visible GPUs from 0, so {valid}"
         )
         return Finding(event.span, message, self._fix(event, site), event.because)
 

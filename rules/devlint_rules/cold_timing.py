@@ -1,9 +1,10 @@
 """A benchmark includes the first call on the device, which also pays for the start-up of the device.
 
 ## What it flags
-The rule reports an elapsed time that includes the first device work of its function. The file has no warm-up.
+The rule reports an elapsed time that includes the first device work of its function. The rule reports it only if the
+file has no warm-up, that is, no earlier run of the same work.
 
-Times of training, epochs, compiling and loading are not reported. Their start-up cost belongs to the result.
+Times of training, epochs, compiling and loading are not reported. The start-up cost belongs to these times.
 
 ## Why it matters
 The first call on an accelerator loads kernels, starts libraries, selects algorithms and grows the memory pools of the
@@ -37,7 +38,7 @@ The rule makes a suggestion without an edit. The number of warm-up calls depends
 
 ## Known limits
 - The rule is off by default.
-- The caller may warm up the function in another file. The rule does not see this and reports the time.
+- The caller may warm up the function in another file. The rule does not see that warm-up and reports the time.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """A tensor is created on the CPU and copied to another device in the same expression.
 
 ## What it flags
-The rule reports a call of a torch factory without `device=` whose result goes straight into `.to(d)` or `.cuda()`.
-The device `d` is known to be a device and may be an accelerator.
+A factory call is a call that creates a tensor, such as `torch.zeros`. The rule reports a factory call without `device=`
+when `.to(d)` or `.cuda()` follows directly. The rule reports the call only if `d` is surely a device, not a dtype or a
+tensor, and may be an accelerator.
 
 ## Why it matters
-The factory writes the values to host memory. The copy then moves them over the bus, and the Python thread waits for
-the copy. A factory with `device=` writes the values directly on the device and needs no copy.
+The factory writes the values to host memory. The values are then copied over the bus to the device, and the Python
+thread waits for the copy. A factory with `device=` writes the values directly on the device and needs no copy.
 
 ## Example
     import torch
@@ -24,23 +25,23 @@ Use instead:
 ## Fix safety
 - The fix is safe for factories with fixed values: `zeros`, `ones`, `full`, `empty`, `eye`, integer ranges and
   literals.
-- The fix is unsafe for random values. The same seed gives other numbers on another device.
-- The fix is unsafe for `linspace`, windows and ranges of floats. Their last bits differ between devices.
+- The fix is unsafe for random values. One seed gives different numbers on different devices.
+- The fix is unsafe for `linspace`, windows and ranges of floats. The last bits of these values differ between devices.
 - The rule makes a suggestion without an edit for `.cuda()`, because this call names no device.
-- The rule has no fix if a comment stands inside the expression.
+- The rule has no fix if a comment is inside the expression.
 
 ## Known limits
 These expressions are not reported:
 
-- An expression in test code. The cost of a copy does not matter there.
+- An expression in test code. The cost of a copy does not matter in a test.
 - A `.cuda()` call that DEV202 already reports.
 - A move whose argument is not known to be a device. `.to(x)` also takes a dtype or a tensor.
 - A tensor that is assigned to a variable before the move.
 - A factory call with `out=`.
-- A factory call with `requires_grad`. The moved copy is not a leaf of the graph, but the rewritten tensor would be a
-  leaf.
-- A `.to` call that also changes other properties, such as the memory format. The exception is a dtype that `zeros`,
-  `ones`, `eye` or `empty` can take as an argument.
+- A factory call with `requires_grad`. Now the created tensor collects the gradient. After the edit, the tensor on the
+  device would collect the gradient.
+- A `.to` call that also changes another property, such as the memory format. A change of the dtype is still reported
+  after `zeros`, `ones`, `eye` and `empty`.
 """
 
 from __future__ import annotations

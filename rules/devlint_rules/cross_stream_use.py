@@ -6,7 +6,8 @@ The rule reports two cases:
 - A variable is assigned inside `with torch.cuda.stream(s):` and read after the block.
 - A tensor is put on an accelerator before the block and read inside the block.
 
-No `wait_stream`, `wait_event`, `record_stream` or `synchronize` stands between the two places.
+The rule reports a case only if no `wait_stream`, `wait_event`, `record_stream` or `synchronize` comes between the two
+uses.
 
 ## Why it matters
 Two streams run at the same time. The reading stream may see memory that the other stream has not written yet. The

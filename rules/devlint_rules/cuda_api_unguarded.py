@@ -7,11 +7,11 @@ The rule reports calls that fail on a machine without the accelerator, or in a t
   error. Examples are `synchronize`, `set_device`, `current_device`, `Event` and `get_rng_state`.
 * The code calls a function of a module that only a vendor's plug-in provides, such as `torch.npu`.
 * `torch.cuda.device_count()` is a divisor, a factor of a batch size, or the size of an expanded or repeated tensor.
-  Without CUDA the count is 0. In programs with several processes, the rule reports this only after a check for CUDA in
-  the function.
-* The code knows that the accelerator is absent and still stores such a function. An example is
+  Without CUDA the count is 0. In a program with several processes, the rule reports a count only if the same function
+  checks for CUDA earlier.
+* The code stores a function of `torch.cuda` on a path where CUDA is absent. An example is
   `sync = torch.cuda.synchronize` outside `if torch.cuda.is_available():`.
-* A move depends on a flag, and only a later line combines the flag with `is_available()`.
+* A flag decides whether a tensor moves to CUDA. Only a line after the move combines the flag with `is_available()`.
 
 ## Why it matters
 The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator. The rest of
@@ -34,24 +34,25 @@ Use instead:
             torch.accelerator.synchronize()
 
 ## Fix safety
-The fix is unsafe: the program skips a call that raised an error before. The fix puts a statement under a guard. If the
-lowest supported torch has a counterpart in `torch.accelerator`, the fix calls the counterpart.
+The fix is unsafe: the program skips a call that raised an error before. The fix puts the statement under a condition
+that holds only where the accelerator is present. If the lowest supported torch has the same function in
+`torch.accelerator`, the fix calls that function.
 
 If the result of the call is used, the rule makes a suggestion without an edit.
 
 ## Known limits
 The rule does not report these cases:
 
-* A guard surrounds the call. A guard is a condition that holds only where the accelerator is present:
-  `if torch.cuda.is_available()`, `if device.type == "cuda"`, `if use_cuda`.
-* The call stands in a `try` that catches errors.
+* The call is under a condition that holds only where the accelerator is present: `if torch.cuda.is_available()`,
+  `if device.type == "cuda"`, `if use_cuda`.
+* The call is inside a `try` that catches errors.
 * The name of the function, the class or the file mentions the accelerator.
 * The file loads CUDA kernels or captures CUDA graphs.
-* The call is `torch.cuda.set_device`, and the file names NCCL.
+* The call is `torch.cuda.set_device`, and the file uses NCCL, which runs only on CUDA.
 * The call does nothing without the accelerator: `empty_cache`, `manual_seed_all`, `memory_allocated`.
 
-The rule does not recognize a function that is called only under a guard, unless the name of the function mentions the
-accelerator.
+A function may be called only under such a condition. The rule sees this only if the name of the function mentions the
+accelerator. Otherwise the rule reports the calls inside the function.
 """
 
 from __future__ import annotations
@@ -159,7 +160,8 @@ class CudaApiUnguarded(Rule[Event]):
         if event.qualname == _COUNT:
             return _counted(event, site)
         message = (
-            f"`{spelled(event, site)}` raises without {NAMES[event.type]}, and the code does not check for it first"
+            f"`{spelled(event, site)}` raises an error without {NAMES[event.type]}, and the code does not check for "
+            f"{NAMES[event.type]} first"
         )
         return Finding(event.span, message, self._fix(event, site), event.because)
 

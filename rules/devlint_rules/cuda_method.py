@@ -24,26 +24,27 @@ Use instead:
         return x.to(device)
 
 ## Fix safety
-The rule treats all moves to one accelerator and the literals of DEV201 in a file as one decision.
+The rule treats all moves to one accelerator in a file as one decision. The device literals that DEV201 reports belong
+to the same decision.
 
 The fix is safe in two cases:
 
 * The whole file can be converted safely, as DEV201 describes.
-* A variable in scope is proved to hold CUDA wherever CUDA exists. The call has no index, and its object is proved to be
-  a tensor or a module.
+* A variable in scope is proved to hold CUDA wherever CUDA exists. The call has no index, and the moved object is proved
+  to be a tensor or a module.
 
-Otherwise the fix is unsafe. If no device is in scope, a tensor that is created next to tensor arguments moves to their
-device.
+Otherwise the fix is unsafe. If no variable in scope holds a device, the fix may use the device of a tensor argument. It
+does this for a tensor that the function creates.
 
 The rule makes a suggestion without an edit when the file names several GPUs, or when the index is computed.
 
 ## Known limits
 The rule does not report these cases:
 
-* A guard surrounds the call. A guard is a condition that holds only where the accelerator is present. A condition that
-  names the accelerator also counts: `if args.gpu is not None`.
+* The call is under a condition that holds only where the accelerator is present. A condition that names the accelerator
+  also counts: `if args.gpu is not None`.
 * The name of the function mentions the accelerator: `cuda`, `to_cuda`. A call in a test function is still reported when
-  the file has other tests, because the test also runs without CUDA.
+  the file has other tests, because the test functions also run on a machine without CUDA.
 * The file loads CUDA kernels.
 
 A class of the program may have a `cuda` method that does not move the object. If the rule knows nothing about the

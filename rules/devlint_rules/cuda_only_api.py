@@ -1,13 +1,14 @@
-"""A function or class of `torch.cuda` is used, although torch has a counterpart for every accelerator.
+"""A function or class of `torch.cuda` is used, although torch has one for all accelerators.
 
 ## What it flags
 The rule is off by default. It reports functions, classes and exceptions of `torch.cuda`, `torch.xpu`, `torch.mps` and
-`torch.mtia` that have a counterpart. The counterpart must exist in the lowest torch version that the project supports.
-Examples are `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream` and `torch.OutOfMemoryError`.
+`torch.mtia` for which torch also has one for all accelerators. The one for all accelerators must exist in the lowest
+torch version that the project supports. Examples are `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream` and
+`torch.OutOfMemoryError`.
 
 ## Why it matters
-The code runs only on the accelerators of one vendor, although it needs none of their special features. XPU, MPS and
-others support the same function.
+The code runs only on the accelerators of one vendor, although it needs none of their special features. The function
+also exists for XPU, MPS and other accelerators.
 
 ## Example
     import torch
@@ -25,26 +26,30 @@ Use instead:
 ## Fix safety
 The fix is unsafe: on a machine with another accelerator, the code starts to use that accelerator.
 
-* Some calls raise an error on a machine without an accelerator. The fix replaces such a call only under a guard, or
-  adds a guard. A guard is a condition that holds only where an accelerator is present.
+* A guard is a condition that holds only where an accelerator is present. Some calls raise an error on a machine without
+  an accelerator. The fix replaces them only under a guard, or adds a guard.
 * The fix removes `torch.cuda.manual_seed(s)` after `torch.manual_seed(s)`. The call of `torch.manual_seed` already
   seeds every device.
-* The fix replaces `torch.cuda.is_available()` only when the code under it no longer uses CUDA.
+* The fix replaces the condition `torch.cuda.is_available()` only when the code under this condition does not use CUDA
+  after the fix.
 
 The rule makes a suggestion without an edit in these cases:
 
-* The statement names CUDA in another way.
-* The counterpart takes other arguments.
-* The call is `torch.cuda.stream`, sets a seed, or reads or sets a random state. These calls need a review.
+* Another part of the same statement also names CUDA, for example with `"cuda"`.
+* The new function takes different arguments.
+* The call is `torch.cuda.stream`.
+* The call sets a seed.
+* The call reads or sets a random state.
 
 ## Known limits
 The rule does not report these cases:
 
-* The function has no counterpart, such as `get_device_name`. Guards around such calls are not reported either.
+* No function for all accelerators does the same, as for `get_device_name`. A guard around `get_device_name` is not
+  reported either.
 * The file handles each of several accelerators separately.
 * The file loads CUDA kernels.
 
-DEV205 reports a call that raises an error because no guard surrounds it. DEV211 reports the choice of a device.
+DEV205 reports a call without a guard that raises an error. DEV211 reports the choice of a device.
 
 The code may store the result of `torch.cuda.is_available()` in a variable or in a class. The rule does not follow this
 result to the code that uses it.

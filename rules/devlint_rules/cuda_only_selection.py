@@ -19,11 +19,11 @@ Use instead:
     device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
 
 ## Fix safety
-The fix is unsafe. On a machine with another accelerator, the program starts to use this accelerator. The accelerator
-may lack an operation or a dtype.
+The fix is unsafe. On a machine with another accelerator, the program starts to use that accelerator, which may lack an
+operation or a dtype.
 
-A choice between strings remains a choice between strings. The fix needs torch 2.7. For older versions, the rule makes a
-suggestion without an edit.
+If the code chooses between two strings, the fixed code chooses between two strings as well. The fix needs torch 2.7.
+For older versions, the rule makes a suggestion without an edit.
 
 ## Known limits
 The rule does not report a choice whose `else` branch checks for MPS, XPU or another accelerator. It does not recognize

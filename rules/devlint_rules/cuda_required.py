@@ -6,12 +6,13 @@ The rule reports a check for CUDA at the start of a program:
 * The code contains `assert torch.cuda.is_available()`.
 * The code contains `if not torch.cuda.is_available():` with a message and `raise` or `sys.exit()`.
 
-The start of a program is module level, or a function such as `main` or `train`. The rest of the program must be
-portable. It uses CUDA only for moves, for device names, and for functions that other accelerators also have.
+The start of a program is module level, or a function such as `main` or `train`. The rule reports the check only if the
+rest of the program could run on other accelerators. Such a program uses CUDA only for moves, for device names, and for
+functions that other accelerators also have.
 
 ## Why it matters
-The program runs on no other machine. A reader cannot see whether it needs CUDA or was only tested on CUDA. If the
-program also chooses its device, the check contradicts this choice.
+The program does not run on a machine without CUDA. A reader cannot see whether the program needs CUDA or was only
+tested on CUDA. If the program also chooses its device, the check contradicts that choice.
 
 ## Example
     import torch
@@ -30,21 +31,21 @@ Use instead:
         return model.to(device)
 
 ## Fix safety
-The fix is unsafe: the program starts on machines where it stopped before, and it may be slow there. There is no fix
-when later code fails without CUDA and cannot be fixed.
+The fix is unsafe: the program starts on machines where it stopped before, and it may be slow on those machines. There
+is no fix when later code fails without CUDA and cannot be fixed.
 
 ## Known limits
 The rule does not report these cases:
 
-* The check stands in another function or in a test.
+* The check is in a function that is not the start of a program, or in a test.
 * The name of the function or the file mentions CUDA, GPUs, tests, benchmarks or distributed training.
 * The file uses process groups or NCCL.
 * The file loads CUDA kernels.
 
 The rule also reports two less certain cases:
 
-* The code checks `torch.cuda.device_count()` instead.
-* The check stands in one file and the moves in another file. The file with the check uses CUDA for nothing else.
+* The code checks `torch.cuda.device_count()` instead of `is_available()`.
+* One file contains the check, and another file contains the moves. The file with the check uses CUDA for nothing else.
 """
 
 from __future__ import annotations

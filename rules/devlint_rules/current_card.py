@@ -1,24 +1,26 @@
-"""A tensor goes to the current GPU, although the tensor or device at hand may be another GPU.
+"""A tensor goes to the current GPU, although the code works with a tensor or a device that may be on another GPU.
 
 ## What it flags
-A CUDA device without an index means the current GPU: `.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)`.
-The rule reports these expressions, and those with index 0, under a condition about another object:
+A CUDA device without an index means the current GPU: `.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)`. The
+rule reports these expressions, and the same expressions with index 0, under one of two conditions:
 
-- The condition is that another tensor `is_cuda`.
-- The condition is that a given device has the type "cuda".
+- The condition tests `is_cuda` of another tensor.
+- The condition tests that the type of a given device is "cuda".
 
-On a machine with several GPUs, this tensor or device may be another GPU. The rule also reports these cases:
+On a machine with several GPUs, the tested tensor or device may be on a GPU that is not the current GPU. The rule also
+reports these cases:
 
 - The function or class was given a device, but it calls `torch.cuda.Stream()`, `current_stream()` or
   `default_stream()` without a device.
-- The same function or class asks for memory figures without a device, for example `max_memory_allocated()`.
+- The function or class was given a device, but it asks for memory figures without a device, for example
+  `max_memory_allocated()`.
 - `x.type(y.type())` moves a new tensor.
 - A function for CUDA gets one tensor and calls `.cuda()` on another tensor.
 - `0 if str(device) != "cpu" else -1` turns each GPU into GPU 0.
 - A device type is used as a device: `x.to(y.device.type)`.
 
-A file that sets the current GPU (`set_device`, `with torch.cuda.device(...)`) is not reported. One exception is
-`cuda:0` in a function that makes another GPU the current GPU.
+A file that sets the current GPU (`set_device`, `with torch.cuda.device(...)`) is not reported. In such a file, the rule
+still reports `cuda:0` in a function that makes another GPU the current GPU.
 
 ## Why it matters
 The current GPU is GPU 0 unless the program sets another GPU. An operation on tensors of two GPUs raises
@@ -42,12 +44,12 @@ Use instead:
         return x.cumsum(0)
 
 ## Fix safety
-- The fix is unsafe. On a machine with several GPUs, the tensor goes to another GPU than before.
-- The rule makes a suggestion without an edit if only the move depends on the condition. DEV207 rewrites both in this
-  case.
+- The fix is unsafe. On a machine with several GPUs, the tensor may go to a different GPU.
+- The rule makes a suggestion without an edit if the condition decides only about the move. DEV207 then rewrites the
+  condition and the move.
 
 ## Known limits
-A flag that is computed from `is_cuda` in another place is not followed.
+The rule does not follow a flag that another function computes from `is_cuda`.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""The GPUs that `DataParallel` gets do not match the machine, the module or the targets.
+"""`DataParallel` lists fixed GPU numbers, or the module or the targets are on the wrong GPU.
 
 ## What it flags
 - `device_ids` lists fixed GPU numbers.
-- `device_ids` is computed from the number of GPUs in `torch.cuda`, without a test for CUDA.
-- The module was moved to another GPU than the first entry of `device_ids`.
-- The module was moved to another GPU than GPU 0, and `device_ids` is missing.
-- A loss compares the output of the wrapped module with targets that were moved to another GPU.
+- `device_ids` is computed from `torch.cuda.device_count()`, and the code does not test for CUDA.
+- The module was moved to a GPU that is not the first entry of `device_ids`.
+- The module was moved to a GPU that is not GPU 0, and `device_ids` is missing.
+- A loss compares the module's output with targets that were moved to a different GPU.
 
-The severity is info if the caller of the function passes the indices or the device of the module.
+The severity is info if the function around the call gets the GPU indices or the module's device as an argument.
 
 ## Why it matters
-Fixed numbers tie the program to a machine with these GPUs. The parameters of the module must be on the first GPU, or
-the first call raises `RuntimeError`. The output is on the first GPU or on `output_device`.
+A program with fixed GPU numbers runs only on a machine that has these GPUs. The parameters of the module must be on the
+first GPU, or the first call raises `RuntimeError`. The output is on the first GPU or on `output_device`.
 
 ## Example
     import torch
@@ -27,7 +27,8 @@ Use instead:
         return torch.nn.DataParallel(model)
 
 ## Fix safety
-The fix is unsafe. Without `device_ids`, `DataParallel` uses all visible GPUs and splits each batch into other sizes.
+The fix is unsafe. Without `device_ids`, `DataParallel` uses all visible GPUs and splits each batch into parts of a
+different size.
 
 ## Known limits
 - `device_ids=[0]` is not reported.

@@ -1,10 +1,10 @@
-"""`DistributedDataParallel` gets `device_ids` that it refuses, or the same GPU in each process.
+"""`DistributedDataParallel` refuses the `device_ids` that it gets, or it gets the same GPU in each process.
 
 ## What it flags
 - `device_ids` has several entries.
 - `device_ids` is given, but the module is on the CPU.
 - `device_ids` is one fixed number, and the file does not choose the visible devices for each process.
-- `device_ids=[device]` stands without a condition, and the file itself says that `device` may be the CPU.
+- The code always passes `device_ids=[device]`, and the same file says that `device` may be the CPU.
 
 ## Why it matters
 Each process drives one GPU. torch raises `ValueError` for several entries, and for a module on the CPU. With a fixed
@@ -26,8 +26,8 @@ Use instead:
 ## Fix safety
 - The rule makes a suggestion without an edit if the local rank is needed. The launcher of the processes provides the
   local rank.
-- The fix is unsafe if it replaces `[device]` by `[device] if device.type != "cpu" else None`. It changes the program
-  on machines where the call raised.
+- The fix is unsafe if it replaces `[device]` by `[device] if device.type != "cpu" else None`. The edit changes the
+  program only on machines where the call raised an error.
 
 ## Known limits
 - `device_ids` from a variable is not reported.

@@ -1,4 +1,4 @@
-"""An accelerator is the default of a parameter, an option or a field.
+"""The default value of a parameter, an option or a field is an accelerator.
 
 ## What it flags
 The rule is off by default. It reports these defaults:
@@ -8,7 +8,8 @@ The rule is off by default. It reports these defaults:
 * A field of a data class: `device: str = "cuda"`.
 
 ## Why it matters
-A caller who names no device needs this accelerator. On a machine without it, the program stops with an error.
+If the caller names no device, the program uses the accelerator. On a machine without this accelerator, the program
+stops with an error.
 
 ## Example
     import argparse
@@ -36,14 +37,14 @@ Use instead:
     x = torch.zeros(3, device=parser.parse_args().device)
 
 ## Fix safety
-The fix is unsafe. Without the option, the program runs on the accelerator of the machine, or on the CPU. The default
-remains a string.
+The fix is unsafe. If the user does not set the option, the program runs on the accelerator of the machine, or on the
+CPU. The default remains a string.
 
 For parameters and fields the rule makes a suggestion without an edit. The new default may be None or the device of
 another argument. The author must choose.
 
 ## Known limits
-Support for other accelerators needs torch 2.7. For older versions the fix chooses between CUDA and the CPU.
+The fix needs torch 2.7 to choose among all accelerators. For older versions the fix chooses between CUDA and the CPU.
 """
 
 from __future__ import annotations

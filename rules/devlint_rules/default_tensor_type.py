@@ -4,10 +4,10 @@
 The rule reports every call of `torch.set_default_tensor_type`.
 
 ## Why it matters
-The function is deprecated since torch 2.1. With a CUDA type it raises an error on a machine without CUDA. It does not
+The function is deprecated since torch 2.1. With a CUDA type, it raises an error on a machine without CUDA. It does not
 affect `torch.arange` with integers, buffers that a library creates, or generators.
 
-Two functions replace it: `torch.set_default_dtype` and `torch.set_default_device`.
+Two functions replace `set_default_tensor_type`: `torch.set_default_dtype` and `torch.set_default_device`.
 
 ## Example
     import torch
@@ -22,16 +22,16 @@ Use instead:
 
 ## Fix safety
 The fix is unsafe. `set_default_device` also affects calls that create integer tensors. A `DataLoader` that shuffles
-then needs a generator of this device.
+then needs a generator on the default device.
 
 A CUDA type becomes the device that the program chose. If no variable in scope holds this device, the fix adds one.
-Under a guard for CUDA the device stays `"cuda"`. A guard is a condition that holds only where CUDA is present.
+Under a condition that holds only where CUDA is present, the device stays `"cuda"`.
 
 The rule makes a suggestion without an edit when the type is not written as a literal.
 
 ## Known limits
 A program may set a CUDA type first and a CPU type later. The fix for the second call does not restore the default
-device. This needs `set_default_device("cpu")`.
+device. To restore it, call `set_default_device("cpu")`.
 """
 
 from __future__ import annotations

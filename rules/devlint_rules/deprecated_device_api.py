@@ -1,14 +1,16 @@
 """The code uses a device function or attribute that torch has deprecated.
 
 ## What it flags
-The rule reports device names that warn at run time or that the documentation of torch calls deprecated. Examples are
-`torch.cuda.memory_cached`, `torch.cuda.reset_max_memory_allocated`, `torch.accelerator.current_device_idx`,
-`torch.has_cuda` and `DataLoader(pin_memory_device=...)`.
+The rule reports functions, attributes and arguments that deal with devices and are deprecated. torch warns about them
+at run time, or its documentation calls them deprecated. Examples are `torch.cuda.memory_cached`,
+`torch.cuda.reset_max_memory_allocated`, `torch.accelerator.current_device_idx`, `torch.has_cuda` and
+`DataLoader(pin_memory_device=...)`.
 
-Two groups have their own rules. DEV209 reports names of mixed precision. DEV204 reports `set_default_tensor_type`.
+Two groups of deprecated names have their own rules. DEV209 reports the deprecated functions and classes for mixed
+precision. DEV204 reports `set_default_tensor_type`.
 
 ## Why it matters
-Most of these names warn at every use. A later version of torch may remove them.
+Most of these functions and attributes warn at every use. A later version of torch may remove them.
 
 ## Example
     import torch
@@ -26,8 +28,8 @@ Use instead:
 ## Fix safety
 - The fix is safe if the new name does the same.
 - The fix is unsafe for `pin_memory_device`. torch ignores this argument from version 2.9 on.
-- The rule makes a suggestion without an edit if no equal name exists, or if the lowest supported torch does not have
-  the new name.
+- The rule makes a suggestion without an edit if no new name does exactly the same, or if the lowest supported torch
+  does not have the new name.
 
 ## Known limits
 - Deprecated names that have nothing to do with devices are not reported.

@@ -1,31 +1,32 @@
-"""The comparison of a device does not test what the code suggests.
+"""A comparison of devices does not test what the code suggests.
 
 ## What it flags
 The rule reports comparisons whose result is always the same:
 
 * A `torch.device` is compared with a string: `x.device == "cuda"`, `x.device in ("cuda", "cpu")`, `device == "gpu"`.
-* The device of a tensor is compared with a device without an index: `x.device == torch.device("cuda")`. The second
-  device may also be in a variable or in a parameter of a test.
+* The device of a tensor is compared with a device without an index: `x.device == torch.device("cuda")`. The device
+  without an index may also be in a variable or in a parameter of a test function.
 * The text of a tensor's device is compared with a name without an index: `str(x.device) == "cuda"`.
 * The type of a device is compared with a name with an index: `device.type == "cuda:0"`.
 * The text of a device is searched for a name that torch does not use: `"gpu" in str(device)`.
 * Two devices are compared by identity: `x.device is y.device`.
 * A dtype is compared with a device: `x.dtype == "cpu"`.
-* An attribute `device` is compared with a string. The object is a model, `model.device == "cuda"`, or the function
-  treats it as a tensor, `boxes.xy.device == "cuda"`.
+* The attribute `device` of a model is compared with a string: `model.device == "cuda"`. The same comparison is reported
+  for an object that the function treats as a tensor: `boxes.xy.device == "cuda"`.
 
-It also reports these tests:
+The rule also reports these tests:
 
 * A device or an index is tested for truth: `if device:`, `device.index or -1`. Index 0 counts as false.
 * A function is tested instead of called: `if torch.cuda.is_available:`.
-* A device is used like a string: `"cuda" in x.device`, `x.device.startswith("cuda")`. This raises an error.
-* `device.index >= n` reads the index of `torch.device(name)`. This index may be None.
-* A move follows another tensor only to CUDA: `if x.is_cuda: y = y.cuda()`.
+* A device is used like a string: `"cuda" in x.device`, `x.device.startswith("cuda")`. A device has no such operation,
+  so torch raises an error.
+* `device.index >= n` compares the index of `torch.device(name)`. The index may be None.
+* A tensor follows another tensor only to CUDA: `if x.is_cuda: y = y.cuda()`.
 * A test is skipped under the wrong condition: `skipif(torch.cuda.is_available(), reason="No CUDA")`.
 
 ## Why it matters
 A `torch.device` never equals a string. The device of a CUDA tensor has an index, so it never equals
-`torch.device("cuda")`. The branch never runs.
+`torch.device("cuda")`. The branch under the comparison never runs.
 
 Index 0 is the first GPU, but a truth test treats it like a missing index. A function is always true, so the program
 uses a GPU that may be absent.
@@ -46,8 +47,8 @@ Use instead:
 ## Fix safety
 The fix is safe in these cases:
 
-* The comparison is false on every machine today. The fix compares `.type` instead.
-* A function is tested instead of called. The fix calls it.
+* The comparison is false on every machine. The fix compares `.type` instead of the device.
+* A function is tested instead of called. The fix calls the function.
 
 The fix is unsafe in these cases:
 
@@ -62,9 +63,9 @@ The rule does not report these comparisons:
 * The code compares `.type`.
 * The code compares two strings: `args.device == "cuda"`.
 * The code compares two devices without an index.
-* The device may be a string. This includes all arguments, options, and attributes that are set in another file.
+* The device may be a string. Every argument, every option, and every attribute that another file sets may be a string.
 
-The rule recognizes `if x.is_cuda` as a test for the device of the program only when the branch contains nothing but a
+The rule reports a tensor that follows another tensor only when the branch under `if x.is_cuda` contains nothing but the
 move.
 """
 
@@ -346,7 +347,7 @@ def _asked(event: DeviceTest, site: Site) -> Finding | None:
         )
         fix = Fix("Check the class of the value first, or compare its text", Safety.HINT)
     elif event.problem == "skips":
-        message = "the test is skipped where the accelerator is present, and runs where it is absent"
+        message = "this test is skipped on a machine with the accelerator and runs on a machine without it"
         fix = Fix("Negate the condition", Safety.UNSAFE, (Edit(node, site.expression(f"not {event.text}")),))
     elif event.problem in ("model", "moved"):
         whose = "a model's device" if event.problem == "model" else f"`{event.text}`"
@@ -369,10 +370,12 @@ def _asked(event: DeviceTest, site: Site) -> Finding | None:
         )
         fix = Fix("Check first that the index is not None", Safety.HINT)
     elif event.problem == "without-index":
-        message = f"a tensor's device has an index, so it never equals the `{event.word}` that the test is given"
+        message = (
+            f"a tensor's device has an index, so it never equals `{event.word}`, which is a parameter of this test"
+        )
         fix = Fix("Compare the device types", Safety.HINT)
     else:
-        message = f"the test is given `{event.word}`, which never equals `{event.text}`: a tensor's device has an index"
+        message = f"this test has the parameter `{event.word}`, whose index makes it differ from `{event.text}`"
         fix = Fix("Compare the device types", Safety.HINT)
     return Finding(event.span, message, fix, event.because)
 
@@ -401,7 +404,10 @@ def _follow(event: Followed, site: Site) -> Finding:
     leader = ast.unparse(event.leader)
     device = f"{leader}.device"
     type = event.type.upper()
-    message = f"`{leader}` may be on another accelerator than {type}, but this move happens only for {type}"
+    message = (
+        f"`{leader}` may be on an accelerator other than {type}, but the move under this condition happens only for "
+        f"{type}"
+    )
     if event.moved:
         node = site.node
         moved = site.at(event.moved[0])

@@ -1,14 +1,15 @@
 """A worker process uses the accelerator.
 
 ## What it flags
-- `__getitem__` of a dataset, or a function given as `collate_fn`, moves or creates a tensor on an accelerator. The
-  rule does not report this if all data loaders of the file work without worker processes.
-- `Process(target=f)` or a process pool runs a function `f` that uses CUDA. The start method is the default or
-  `get_context("fork")`. A method and the `run` method of a process class count as functions.
+- `__getitem__` of a dataset, or a function given as `collate_fn`, moves or creates a tensor on an accelerator. The rule
+  reports nothing here if all data loaders of the file work without worker processes.
+- `Process(target=f)` or a process pool runs a function `f` that uses CUDA. The rule reports it for the default start
+  method and for `get_context("fork")`. A method counts as a function, and so does the `run` method of a process class.
 
 ## Why it matters
-CUDA does not survive a fork. If the parent process has used CUDA, the worker raises `RuntimeError` at its first use.
-If the worker can use CUDA, each worker needs device memory for its own context.
+A fork is a copy of the parent process, and CUDA does not work in the copy. If the parent process has used CUDA, a
+worker raises `RuntimeError` when it first uses CUDA. Even where workers can use CUDA, each of them needs device memory
+for a CUDA context.
 
 ## Example
     import torch
@@ -47,7 +48,7 @@ The rule makes a suggestion without an edit. The move belongs in the loop over t
 ## Known limits
 - A file that selects `spawn` or `forkserver` is not checked.
 - A device that is an argument is not reported.
-- A dataset is not reported if the file builds its loader without workers.
+- A dataset is not reported if the file builds the data loader of this dataset without workers.
 """
 
 from __future__ import annotations
@@ -73,10 +74,13 @@ class DeviceInWorker(Rule[WorkerDevice]):
 
     def judge(self, event: WorkerDevice, site: Site) -> Finding | None:
         if event.place == "context":
-            message = f"`{event.text}` uses CUDA in a forked process: torch raises if the parent process has used CUDA"
+            message = f"`{event.text}` uses CUDA in a forked process: torch raises an error if the parent process has used CUDA"
             fix = Fix('Use the start method "spawn"', Safety.HINT)
         elif event.place == "fork":
-            message = f"`{event.text}` uses CUDA in a process with the default start method, which is a fork on Linux"
+            message = (
+                f"`{event.text}` uses CUDA in a process that Linux forks by default: torch raises an error if the parent "
+                "process has used CUDA"
+            )
             fix = Fix('Call `set_start_method("spawn")` first', Safety.HINT)
         else:
             where = "`__getitem__`" if event.place == "__getitem__" else f"`{event.text}`"

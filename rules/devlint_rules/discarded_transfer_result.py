@@ -1,4 +1,4 @@
-"""A tensor is moved and the result is dropped.
+"""The code moves a tensor but does not use the moved copy.
 
 ## What it flags
 The rule reports `x.to(d)`, `x.cuda()`, `x.cpu()` and similar calls when the code does not use the result. It reports
@@ -12,13 +12,14 @@ The rule also reports these cases:
 
 * A list of moved copies is dropped: `[x.to(d) for x in tensors]`.
 * A function returns a moved copy of a batch, and the copy is dropped. Examples are `send_to_device(batch, d)`,
-  `tree_map(to_device, batch)`, and functions of the file.
-* A loop variable gets the moved copy and is not read again: `for x in (inputs, labels): x = x.to(d)`.
+  `tree_map(to_device, batch)`, and functions that the file defines.
+* A loop variable gets the moved copy, and the code does not read the variable again:
+  `for x in (inputs, labels): x = x.to(d)`.
 * The result of `x.pin_memory()` is dropped.
 
 ## Why it matters
-`Module.to` moves the module in place. `Tensor.to` returns a copy and does not move the tensor. The statement costs a
-transfer and changes nothing. The next operation finds the tensor on its old device.
+`Module.to` moves the module in place. `Tensor.to` returns a copy and does not move the tensor. If the code drops the
+copy, it pays for a transfer that changes nothing. The next operation finds the tensor on the old device.
 
 ## Example
     import torch
@@ -38,24 +39,27 @@ Use instead:
         return x
 
 ## Fix safety
-The fix assigns the result to the name of the tensor. It is safe when later code uses the tensor on the target device
-and must fail today. Otherwise it is unsafe, because later code then runs on another device than before.
+The fix assigns the result to the name of the tensor. The fix is safe if later code combines the tensor with tensors on
+the target device. Without the fix, that code always fails. In all other cases the fix is unsafe, because later code may
+then run on a different device.
 
 The rule makes a suggestion without an edit in these cases:
 
 * The object is a parameter of a module. A tensor cannot replace a parameter.
-* The name belongs to an outer scope. An assignment would make it a local name.
+* The variable belongs to an outer scope. An assignment would create a local variable with the same name.
 
 ## Known limits
-The rule needs evidence that the object is a tensor. Evidence is how the object was created, an operation on it, or a
-slice in several dimensions. Modules, graphs and many batches move in place, so they are not reported.
+The rule needs evidence that the object is a tensor. Evidence is a call that creates a tensor, an operation that only
+tensors have, or a slice in several dimensions. Some other objects have a `to` method that moves them in place, such as
+modules, graph data and some batch classes. The rule does not report these objects.
 
 The rule reports nothing in these cases:
 
-* The target is not known to be a device.
-* The tensor is new. `torch.zeros(1).cuda()` is a common way to initialize the device.
-* The move stands in a `try` that catches errors. It may test whether the move works.
-* `x.cpu()` stands in a function or a file whose name says that it measures time. The call then waits for the device.
+* The argument of `.to` may be something other than a device, such as a dtype.
+* The expression also creates the tensor. `torch.zeros(1).cuda()` is a common way to initialize the device.
+* The move is inside a `try` that catches errors. The code may test whether the move works.
+* `x.cpu()` is in a function or a file whose name says that it measures time. The purpose of `x.cpu()` is then to wait
+  for the device.
 * The move is the last expression of a notebook cell, and the notebook shows its result.
 """
 

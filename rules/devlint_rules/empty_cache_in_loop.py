@@ -6,7 +6,7 @@ innermost loop. A call under a condition or in an `except` block is not reported
 
 ## Why it matters
 The call returns cached memory to the driver. The next iteration must request the memory again, which is slow and may
-wait for the device. torch can use its cached memory without this call.
+wait for the device. torch reuses its cached memory, so the call is not necessary.
 
 ## Example
     import torch
@@ -24,8 +24,8 @@ Use instead:
             step(batch)
 
 ## Fix safety
-The rule makes a suggestion without an edit. Another program on the same accelerator may need the memory, so the call
-may be intended.
+The rule makes a suggestion without an edit. Another program on the same accelerator may need the memory, so the author
+may have a reason for the call.
 
 ## Known limits
 - The rule is off by default.

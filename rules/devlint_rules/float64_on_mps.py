@@ -5,12 +5,12 @@ The rule is off by default. It reports two cases:
 
 * A factory call has `dtype=torch.float64` or `torch.double`, and its device may be MPS. A factory call is a call that
   creates a tensor, such as `torch.zeros`.
-* A tensor on such a device is converted by `.to(torch.float64)`.
+* `.to(torch.float64)` converts a tensor that may be on MPS.
 
 A device may be MPS in these cases:
 
 * The code names MPS.
-* The code chooses among all accelerators.
+* The code chooses the device among all accelerators.
 * The device is an argument, and the file mentions MPS.
 
 ## Why it matters

@@ -1,14 +1,16 @@
-"""A random operation and its generator, or a random state and its generator, are on different devices.
+"""A random generator is on the wrong device for an operation, or a random state is on the wrong device for a generator.
 
 ## What it flags
 The rule reports these cases:
 
-* An operation draws random numbers, and its generator has another device type than the tensor:
-  `torch.randn(..., generator=g)`, `x.normal_(generator=g)`.
-* A sampler, `random_split` or a `DataLoader` gets a generator of an accelerator.
-* A `DataLoader` has `shuffle=True` under `torch.set_default_device(...)`.
-* A random state is not on the CPU. For example, `torch.load(..., map_location=device)` moves it.
-* A random state was read from a generator of one device, and is set on a generator of another device.
+* An operation draws random numbers for a tensor, and the device type of the generator differs from the device type of
+  the tensor: `torch.randn(..., generator=g)`, `x.normal_(generator=g)`.
+* A sampler, `random_split` or a `DataLoader` gets a generator on an accelerator. All three draw on the CPU.
+* A `DataLoader` has `shuffle=True` and no generator, and `torch.set_default_device(...)` may set an accelerator.
+* A random state is not on the CPU. For example, `torch.load(..., map_location=device)` moves the state to an
+  accelerator.
+* The code reads a random state from one generator and sets it on a generator of a different device type, for example
+  CPU and CUDA.
 
 ## Why it matters
 An operation with the wrong generator stops with "Expected a 'cuda' device type for generator but found 'cpu'". A random
@@ -35,13 +37,14 @@ Use instead:
 There are three fixes:
 
 * The generator is created for the device of the operation.
-* The operation gets the device of its generator.
+* The operation runs on the device of the generator.
 * The random state is copied to the CPU.
 
-They are safe. If the devices are the same, nothing changes. If they differ, the program stops today.
+These three fixes are safe. If the devices are the same, nothing changes. If the devices differ, the program without the
+fix stops with an error.
 
-The fix for a shuffling `DataLoader` creates a generator. It is unsafe when the default device may be the CPU, because
-the order of the batches changes.
+Another fix creates a generator for a `DataLoader` that shuffles. This fix is unsafe when the default device may be the
+CPU, because the order of the batches changes.
 
 The rule makes a suggestion without an edit in these cases:
 
@@ -50,7 +53,7 @@ The rule makes a suggestion without an edit in these cases:
 
 ## Known limits
 The rule reports nothing when the device of the generator is unknown. Most generators that are function arguments have
-an unknown device. It also reports nothing for two accelerators of the same type.
+an unknown device. The rule also reports nothing for two accelerators of the same type, such as two GPUs.
 """
 
 from __future__ import annotations
@@ -106,7 +109,7 @@ class GeneratorDevice(Rule[GeneratorMeet]):
         function = f"`{event.qualname}`"
         if event.generator is None:
             return (
-                f"{function} shuffles with a generator of the CPU, but draws on the default device, "
+                f"{function} shuffles with a CPU generator, but draws on the default device, "
                 f"{describe(event.place)}: pass a `generator=` of that device"
             )
         name, device = shared.name(event.generator), event.generator.value.device
@@ -118,8 +121,8 @@ class GeneratorDevice(Rule[GeneratorMeet]):
         may_be = "may be" if SOMEWHERE in device else "is"
         draws = "may draw on" if event.place == HOME else "draws on"
         return (
-            f"{name} {may_be} a generator of {describe(device - {SOMEWHERE})}, but {function} {draws} {describe(event.place)}: "
-            "torch requires the same device type"
+            f"{name} {may_be} a generator for {describe(device - {SOMEWHERE})}, but {function} {draws} "
+            f"{describe(event.place)}: torch requires one device type for both"
         )
 
     def _fix(self, event: GeneratorMeet, site: Site) -> Fix:

@@ -1,12 +1,12 @@
 """A training loop collects losses together with their computation graphs.
 
 ## What it flags
-The rule reports `total += loss`, `total = total + loss` and `losses.append(loss)` in a training loop. The loop calls
-`.backward()` on the same loss, and the total or the list outlives the step.
+The rule reports `total += loss`, `total = total + loss` and `losses.append(loss)` in a training loop. The rule reports
+it if the loop also calls `.backward()` on this loss, and the total or the list is kept after the step.
 
 ## Why it matters
-The total or the list keeps the graph of each step alive, with the device memory that the graph refers to. Memory use
-grows with each step until the device is out of memory.
+The total or the list keeps the graph of each step alive, together with the device memory that the graph uses. Memory
+use grows with each step until the device is out of memory.
 
 ## Example
     import torch.nn.functional as F

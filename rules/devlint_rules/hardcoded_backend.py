@@ -5,8 +5,8 @@ The rule reports `init_process_group("nccl")` and `backend="nccl"` in a file tha
 falls back to the CPU, checks for other accelerators, or uses another backend elsewhere.
 
 ## Why it matters
-On a machine without CUDA the call raises an error. The rest of the program may run there with `gloo`, and on XPU with
-`xccl`.
+On a machine without CUDA the call raises an error. The rest of the program may run on that machine with the backend
+`gloo`, or with `xccl` on XPU.
 
 ## Example
     import torch
@@ -29,15 +29,15 @@ Use instead:
 
 ## Fix safety
 The fix is unsafe: the program runs on machines where it stopped before. If a variable in scope holds the device of the
-program, the fix uses the backend of this device. This needs torch 2.6.
+program, the fix uses the backend of this device. The lookup of the backend needs torch 2.6.
 
 ## Known limits
 The rule does not report these cases:
 
-* A guard for CUDA or NCCL surrounds the call. A guard is a condition that holds only where CUDA or NCCL is present.
-* The call stands in a `try`.
+* The call is under a condition that holds only where CUDA or NCCL is present.
+* The call is inside a `try`.
 * The file loads CUDA kernels.
-* The whole file is written for CUDA. Its backend is then not the main problem.
+* The whole file is written for CUDA. The backend is then not the main problem.
 * The backend comes from a variable or an option.
 """
 

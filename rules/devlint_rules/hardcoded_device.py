@@ -6,16 +6,17 @@ The rule reports a literal device that names an accelerator:
 * A string, an index or a `torch.device` selects the device: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`,
   `device=0`, `.to(0)`.
 * `map_location` names an accelerator.
-* `parametrize("device", [...])` or a function named `device` provides an accelerator, and the file has no check for
-  one.
-* `f"cuda:{args.gpu}"` or `torch.device("cuda", i)` selects a GPU, and the file has no check for CUDA.
+* `parametrize("device", [...])` or a function named `device` provides an accelerator, and the file never checks for an
+  accelerator.
+* `f"cuda:{args.gpu}"` or `torch.device("cuda", i)` selects a GPU, and the file never checks for CUDA.
 * The last branch of a choice is an accelerator: `"mps" if torch.backends.mps.is_available() else "cuda"`.
-* The real choice is disabled: `is_available() and False`, or `device = "cpu"` next to the choice in a comment.
+* The choice of a device is switched off: `is_available() and False`, or `device = "cpu"` next to a comment that
+  contains the choice.
 
 ## Why it matters
 The line raises an error on a machine without that accelerator. Examples are a laptop, a CI runner, and a machine with
-another vendor's GPU. An index also fails where fewer GPUs are present. It also ignores the GPU that the user chose for
-the program.
+another vendor's GPU. A literal with an index also fails on a machine with fewer GPUs, and it ignores the GPU that the
+user chose.
 
 ## Example
     import torch
@@ -33,8 +34,8 @@ Use instead:
         return torch.arange(n, device=device)
 
 ## Fix safety
-The rule treats all literals for one accelerator in a file as one decision. A report shows one finding for them. The fix
-chooses the device once, in the form that the file already uses.
+The rule treats all literals for one accelerator in a file as one decision. A report shows one finding for all of them.
+The fix chooses the device once. It writes the choice in the form that the file already uses.
 
 The fix is safe when all of these are true:
 
@@ -42,12 +43,12 @@ The fix is safe when all of these are true:
   Every moved object is proved to be a tensor or a module.
 * The literal has no index, or its index is 0.
 * No call changes the current GPU.
-* No `try` surrounds the use.
+* The use is not inside a `try`.
 
 The fix is also safe when the literal has no index and a variable in scope is proved to hold the same accelerator.
 
-Otherwise the fix is unsafe. For example, `args.device` may default to the CPU. The work then moves to the CPU with the
-rest of the program.
+Otherwise the fix is unsafe. For example, `args.device` may default to the CPU. The fixed line then works on the CPU
+like the rest of the program.
 
 The rule makes a suggestion without an edit in these cases:
 
@@ -58,13 +59,13 @@ The rule makes a suggestion without an edit in these cases:
 The rule does not report these cases:
 
 * The literal is part of a comparison, a dictionary key, `Literal[...]` or a text for people.
-* A guard surrounds the code. A guard is a condition that holds only where the accelerator is present. A condition that
-  names the accelerator also counts: `if args.gpu is not None`.
-* The choice has a guard: `"cuda" if torch.cuda.is_available() else "cpu"`.
+* The code is under a condition that holds only where the accelerator is present. A condition that names the accelerator
+  also counts: `if args.gpu is not None`.
+* The literal is part of a choice that checks for the accelerator: `"cuda" if torch.cuda.is_available() else "cpu"`.
 * The literal is an argument of a function in `torch.cuda`.
 * The file loads CUDA kernels.
-* The literal is `"cpu"`. Most of these literals are intended, for results, checkpoints or data. DEV101 reports such a
-  tensor when it is combined with a tensor on the device that the program chose.
+* The literal is `"cpu"`. Most programs use `"cpu"` on purpose, for results, checkpoints or data. DEV101 reports a CPU
+  tensor that is combined with a tensor on the device that the program chose.
 * The device is built from text, as in `f"cuda:{rank}"`, and the file checks for CUDA, starts processes or mentions the
   CPU.
 

@@ -11,7 +11,7 @@ The rule reports a tensor that is on an accelerator, or may be, in these cases:
 
 ## Why it matters
 These libraries read only CPU memory. `x.numpy()` stops with "can't convert cuda:0 device type tensor to numpy. Use
-Tensor.cpu() to copy the tensor to host memory first". Functions that call it stop with the same error.
+Tensor.cpu() to copy the tensor to host memory first". Library functions that call `x.numpy()` stop with the same error.
 
 ## Example
     import numpy as np
@@ -34,7 +34,8 @@ Use instead:
 
 ## Fix safety
 The fix adds `.cpu()`, and `.detach()` where the tensor may have a gradient. The fix is safe. For a CPU tensor, `.cpu()`
-returns the tensor itself and `.detach()` shares its memory. For a tensor with a gradient, the call fails today.
+returns the tensor itself and `.detach()` shares its memory. For a tensor with a gradient, the call without `.detach()`
+always fails.
 
 There is no fix when the edit would remove a comment. For a list of tensors, the rule makes a suggestion without an
 edit.
@@ -44,14 +45,14 @@ The rule reports nothing in these cases:
 
 * The device of the tensor is unknown.
 * The code calls `numpy(force=True)`.
-* The call stands in a `try` that catches `TypeError` by name.
-* The code belongs to a data set, a sampler or a collate function. They run on the CPU.
+* The call is inside a `try` that catches `TypeError` by name.
+* The code belongs to a data set, a sampler or a collate function. These objects run on the CPU.
 * NumPy reads the tensor as a number. Examples are one element of an array, `losses[i] = loss`, and an index with one
   element, `labels[x[i : i + 1]]`.
 * NumPy keeps the tensor as an object. Examples are an array of objects and `np.nonzero(x)`.
 
-An argument of a plain function counts only when the file handles devices. If the file calls the function, a call must
-also pass a moved tensor or the output of a model.
+A function argument may be on an accelerator only if the file handles devices. The rule checks the calls if the file
+calls the function. At least one call must pass a moved tensor or the output of a model.
 """
 
 from __future__ import annotations

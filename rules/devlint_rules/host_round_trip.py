@@ -1,4 +1,4 @@
-"""Values are copied to the host, computed there, and copied back to the accelerator.
+"""Values are copied to the host, used in a computation on the host, and copied back to the accelerator.
 
 ## What it flags
 The rule reports the following steps within one function:
@@ -8,8 +8,8 @@ The rule reports the following steps within one function:
 - `torch.from_numpy`, `torch.tensor` or `torch.as_tensor` creates a tensor, which is then moved to an accelerator.
 
 ## Why it matters
-The host waits for the device, and the values cross the bus twice. The device idles meanwhile. The new tensor also has
-no gradient.
+The host waits for the device, and the values cross the bus twice. During this time the device does nothing. The new
+tensor also has no gradient.
 
 ## Example
     import torch
@@ -26,11 +26,11 @@ Use instead:
         return scores.detach().argsort()
 
 ## Fix safety
-The rule makes a suggestion without an edit. The functions of torch have other names, defaults and precisions than the
-functions of numpy.
+The rule makes a suggestion without an edit. Functions of torch and numpy differ in names, defaults and precision.
 
 ## Known limits
-Values are not reported once any other function uses them. The function may need the values on the host.
+The rule reports nothing if a function other than these uses the values. Such a function may need the values on the
+host.
 """
 
 from __future__ import annotations

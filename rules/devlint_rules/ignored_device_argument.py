@@ -1,10 +1,10 @@
-"""A function takes a device argument but uses another device.
+"""A function takes a device argument but uses a different device.
 
 ## What it flags
 The rule looks at functions with a parameter `device`, `torch_device` or `run_device`. It reports three cases:
 
-- The body never reads the parameter, or assigns to it before the first read. The body chooses a device itself:
-  `.cuda()`, `"cuda"` or a choice between CUDA and the CPU.
+- The body never reads the parameter, or it assigns a new value before the first read. The body also chooses a device
+  itself, by `.cuda()`, by `"cuda"`, or by a choice between CUDA and the CPU.
 - The body calls another function of the file, or another method of the same object, that also takes a device. The
   call does not pass the device. An example is `def cuda(self, device=None): return self.to()`.
 - A recursive function processes the parts of its argument, but its recursive calls do not pass the device. An example
@@ -12,8 +12,8 @@ The rule looks at functions with a parameter `device`, `torch_device` or `run_de
 
 ## Why it matters
 A caller passes `device="cpu"` or another accelerator and still gets tensors on the device that the function chose. An
-operation of these tensors with the caller's tensors raises `RuntimeError`. On a machine without the chosen
-accelerator, the function itself raises.
+operation that combines these tensors with the caller's tensors raises `RuntimeError`. On a machine without the chosen
+accelerator, the function itself raises an error.
 
 ## Example
     import torch

@@ -1,4 +1,4 @@
-"""The index of a tensor's device is used as a device; the index is -1 on the CPU.
+"""The code uses the result of `get_device()` as a device, but the result is -1 for a CPU tensor.
 
 ## What it flags
 The rule reports `x.get_device()` or `torch.get_device(x)` in one of these positions, directly or through a variable:
@@ -8,9 +8,9 @@ The rule reports `x.get_device()` or `torch.get_device(x)` in one of these posit
 - the first argument of `torch.device`.
 
 ## Why it matters
-`get_device` returns the index of the accelerator. For a tensor on the CPU it returns -1, which is not a device, so
-the line raises. The index also loses the device type. It means the right device only on a machine with one type of
-accelerator.
+`get_device` returns the index of the accelerator. For a tensor on the CPU it returns -1, which is not a device, so the
+line raises an error. The index does not contain the device type. An index means the right device only on a machine with
+one type of accelerator.
 
 ## Example
     import torch
@@ -30,7 +30,7 @@ Use instead:
 - The fix is unsafe for an index that is kept in a variable. Other uses of the variable may need a number.
 
 ## Known limits
-- An index under a test for CUDA is not reported. The index is valid there.
+- An index under a test for CUDA is not reported, because the index is valid under this condition.
 - An index that passes through a container or another function is not reported.
 - An argument of a `torch.cuda` function that takes an index is not reported.
 """

@@ -1,17 +1,18 @@
-"""An index or a mask is on another device than the tensor that it reads.
+"""An index or a mask is on a different device from the tensor that it selects from.
 
 ## What it flags
 The rule reports two kinds of operations:
 
 * In `x[i]`, `x` is on the CPU, and the index or mask `i` is or may be on an accelerator.
-* A function reads or writes a tensor by an index on another device. Such functions are `gather`, `scatter`,
+* A function takes a tensor and an index that are on different devices. Examples are `gather`, `scatter`,
   `index_select`, `index_add`, `take`, `masked_select`, `masked_fill` and `embedding`.
 
 ## Why it matters
-`x[i]` stops with "indices should be either on cpu or on the same device as the indexed tensor (cpu)". The functions
-stop with "Expected all tensors to be on the same device".
+`x[i]` stops with "indices should be either on cpu or on the same device as the indexed tensor (cpu)". A function such
+as `gather` stops with "Expected all tensors to be on the same device".
 
-The opposite case of `x[i]` works: a CPU index may read a tensor on an accelerator. This makes the bug easy to overlook.
+The opposite case of `x[i]` works: torch accepts a CPU index for a tensor on an accelerator. Because one direction
+works, the bug is easy to overlook.
 
 ## Example
     import torch
@@ -31,11 +32,11 @@ Use instead:
         return names[(scores > 0.5).cpu()]
 
 ## Fix safety
-The fix moves the index to the device of the tensor. There is one exception. A table that was created on the CPU and is
-kept as an attribute moves to the device of its index.
+The fix moves the index to the device of the tensor. There is one exception: the tensor is created on the CPU and kept
+as an attribute. The fix then moves this tensor to the device of the index.
 
-The fix is safe, because torch refuses the operation wherever the devices differ. On other machines the move changes
-nothing. The fix is unsafe inside a `try` that catches errors.
+The fix is safe. Where the devices differ, torch refuses the operation without the fix. Where they are the same, the
+move changes nothing. The fix is unsafe inside a `try` that catches errors.
 
 There is no fix when the edit would remove a comment, or when no variable in scope holds the device.
 
@@ -44,8 +45,8 @@ The rule reports nothing when one of the devices is unknown.
 
 Other rules report these cases:
 
-* DEV102 reports an index or a tensor that is created without a device. If this tensor is a table that is kept as an
-  attribute, DEV104 reports it instead.
+* DEV102 reports an index or a tensor that is created without a device. If the tensor is kept as an attribute and read
+  by an index, DEV104 reports it instead.
 * DEV103 reports the input of an `nn.Embedding`.
 """
 
@@ -77,7 +78,7 @@ class IndexDeviceMismatch(Rule[Meet | DeviceMismatch]):
     meta = RuleMeta(
         code="DEV104",
         name="index-device-mismatch",
-        summary="an index or mask is on another device than the tensor that it reads",
+        summary="an index or mask is on a different device from the tensor that it selects from",
         since="0.1.0",
         level="certain / assume",
         severity=Severity.ERROR,
@@ -99,14 +100,14 @@ class IndexDeviceMismatch(Rule[Meet | DeviceMismatch]):
         assert index is not None
         tensor = event.other if index is event.off else event.off
         message = (
-            f"{shared.name(index)} {shared.whereabouts(index.value)}, {shared.name(tensor)} "
+            f"{shared.name(index)} {shared.whereabouts(index.value)}, but {shared.name(tensor)} "
             f"{shared.whereabouts(tensor.value)}: {self._refusal(event)}"
         )
         return Finding(event.span, message, self._fix(event, index, tensor, site), shared.trail(event, event.span))
 
     def _refusal(self, event: Meet) -> str:
         if event.how == "index":
-            return "an index must be on the CPU or on the device of the tensor that it reads"
+            return "an index must be on the CPU or on the device of the indexed tensor"
         return f"`{event.operation}` needs its index on the device of the tensor"
 
     def _fix(self, event: Meet, index: Operand, tensor: Operand, site: Site) -> Fix | None:

@@ -11,7 +11,8 @@ The rule reports these cases:
 
 ## Why it matters
 In a torch build without CUDA the constructor raises `TypeError`. With CUDA it creates the tensor on the current GPU and
-ignores the device that the program chose. Without data it returns uninitialized memory, and a single number is a size.
+ignores the device that the program chose. Without data, the constructor returns uninitialized memory. A single number
+as argument means a size, not a value.
 
 ## Example
     import torch
@@ -30,7 +31,7 @@ Use instead:
 
 ## Fix safety
 The fix is unsafe, because the tensor moves to the device that the program chose. If no variable in scope holds this
-device, the fix adds one.
+device, the fix adds a variable.
 
 * A list or an array becomes an argument of `torch.tensor`.
 * Numbers become the sizes of `torch.empty`. If the code fills the tensor at once, the fix uses `torch.zeros` or
@@ -39,15 +40,15 @@ device, the fix adds one.
 
 The rule makes a suggestion without an edit in these cases:
 
-* The argument may be data or a size.
+* The argument of the constructor may be data or a size.
 * The type is kept in a variable.
 
 ## Known limits
 The rule does not report these cases:
 
-* A guard for CUDA surrounds the code. This includes the choice
+* The code is under a condition that holds only where CUDA is present. Such a condition is also part of the choice
   `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor`.
-* The type stands in `isinstance`, in a tuple or in a comparison of types.
+* The type is used in `isinstance`, in a tuple or in a comparison of types.
 * The type is an argument of `torch.set_default_tensor_type`, which DEV204 reports.
 * The file loads CUDA kernels.
 * The type is built from text.

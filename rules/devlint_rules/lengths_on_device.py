@@ -7,8 +7,8 @@ The rule reports `pack_padded_sequence(x, lengths)` when `lengths` is a tensor t
 `pack_padded_sequence` reads the lengths on the CPU, even when all other tensors are on an accelerator. The call stops
 with "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor".
 
-This bug is the reverse of the usual one. The code moved the whole batch, or it counted the lengths from a mask on the
-accelerator.
+Most device bugs come from a missing move. Here the code moved too much: it moved the whole batch, or it counted the
+lengths from a mask on the accelerator.
 
 ## Example
     import torch
@@ -30,17 +30,18 @@ Use instead:
         return pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
 
 ## Fix safety
-The fix adds `.cpu()`. It is safe: for a CPU tensor, `.cpu()` returns the tensor itself, and torch refuses any other
-tensor today. There is no fix when the edit would remove a comment.
+The fix adds `.cpu()`. The fix is safe. For a CPU tensor, `.cpu()` returns the tensor itself. Without the fix, torch
+refuses any other tensor. There is no fix when the edit would remove a comment.
 
 ## Known limits
 The rule reports nothing in these cases:
 
 * The lengths are not known to be a tensor. `pack_padded_sequence` also accepts a list.
 * The code belongs to a collate function or to similar code that runs on the CPU.
-* The lengths are an argument whose name says that it holds lengths. Its caller knows where they must be. The rule still
-  reports the call when the function combines the lengths with the data and torch would refuse two devices. An example
-  is `x * mask` with `mask = lengths > 0`. A CPU index is accepted by torch, so an index does not count.
+* The lengths are an argument whose name says that it holds lengths. The caller knows where the lengths must be.
+  However, the rule reports the call when the function also combines the lengths with the data, as in `x * mask` with
+  `mask = lengths > 0`. The lengths are then on the device of the data. An index does not show this, because torch
+  accepts a CPU index for every tensor.
 """
 
 from __future__ import annotations

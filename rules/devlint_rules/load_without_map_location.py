@@ -1,11 +1,11 @@
-"""A checkpoint is loaded to the device that it was saved from.
+"""A checkpoint is loaded to the device from which it was saved.
 
 ## What it flags
 The rule reports `torch.load`, `torch.jit.load`, `torch.hub.load_state_dict_from_url` and `model_zoo.load_url` when
 `map_location` is missing or is a literal `None`.
 
 ## Why it matters
-torch restores every tensor to the device that it was saved from. On a machine without this device, the call raises an
+torch loads every tensor to the device from which it was saved. On a machine without this device, the call raises an
 error. If several processes load the checkpoint, each of them uses memory on the first GPU.
 
 ## Example
@@ -22,18 +22,18 @@ Use instead:
 ## Fix safety
 The fix is unsafe, because later code may rely on the device of the tensors.
 
-* If the code chooses a device and it is in scope, the fix passes this device.
+* If a variable in scope holds the device that the code chose, the fix passes this device.
 * Otherwise the fix passes `"cpu"`. `load_state_dict` then copies each tensor to the device of its parameter.
-* The checkpoint may hold a whole module that the code uses directly, in a file that uses an accelerator. Then the fix
+* The checkpoint may hold a whole module that the code uses directly. If the file also uses an accelerator, the fix
   passes an available device.
 
 ## Known limits
 The rule does not report these cases:
 
 * `**kwargs` may contain `map_location`.
-* A guard for CUDA surrounds the call. A guard is a condition that holds only where CUDA is present.
-* The checkpoint contains no tensors. The rule knows this only from the same file. The class or the file saves only
-  numbers, or it passes the loaded data to `torch.from_numpy`.
+* The call is under a condition that holds only where CUDA is present.
+* The checkpoint contains no tensors. The rule sees this only if the same file saves only numbers, or passes the loaded
+  data to `torch.from_numpy`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class LoadWithoutMapLocation(Rule[Load]):
             else Edit(site.at(event.map_location.span), value)
         )
         message = (
-            f"`{site.code(call.func)}` puts the tensors on the device that saved them, and raises where it is absent"
+            f"`{site.code(call.func)}` puts each tensor on the device from which it was saved, and raises an error on a "
+            "machine without this device"
         )
         fix = Fix(f"Pass `map_location={where}`", Safety.UNSAFE, (edit,), needs)
         return Finding(event.span, message, fix, event.because)

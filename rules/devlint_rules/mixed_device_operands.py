@@ -1,8 +1,9 @@
 """An operation gets tensors that are on different devices.
 
 ## What it flags
-The rule reports an operation when its tensors are proved to be on different devices. An operation is an operator, a
-torch function, a tensor method or an in-place operation. The rule knows the combinations that torch accepts:
+The rule reports an operation when the code proves that the tensors are on different devices. An operation is an
+operator, a torch function, a tensor method or an in-place operation. torch accepts some combinations of devices, and
+the rule does not report them:
 
 * A 0-dim CPU tensor may be combined with a tensor on any device.
 * A CPU index may read a tensor on an accelerator.
@@ -11,14 +12,15 @@ torch function, a tensor method or an in-place operation. The rule knows the com
 The rule also reports these cases:
 
 * An object copies a model's state before the model moves. The copy is later combined with the model's tensors.
-* An object keeps tensors on a device of its own. They are later combined with the model's tensors.
-* A checkpoint is loaded to the CPU, and an entry of it replaces an attribute. The class puts this attribute on a
-  device, and its methods combine it with other tensors.
-* An entry of a checkpoint returns to the GPU that saved it. It is compared with a tensor on the GPU of this process.
+* An object keeps tensors on a device that it stores itself. These tensors are later combined with the model's tensors.
+* A checkpoint is loaded to the CPU, and one of its entries replaces an attribute. The class had put the attribute on a
+  device, and the methods combine the attribute with other tensors.
+* An entry of a checkpoint is loaded to the GPU that saved it. The code combines the entry with a tensor on the GPU of
+  this process.
 
 ## Why it matters
 On a machine with an accelerator, the operation stops with "Expected all tensors to be on the same device". On a machine
-without one, the same code works. Every test on a laptop passes.
+without an accelerator, the same code works. Every test on a laptop passes.
 
 ## Example
     import torch
@@ -38,14 +40,14 @@ Use instead:
         return x @ weight.to(x.device)
 
 ## Fix safety
-The fix moves the tensor that is on the wrong device. It does so where the tensor is used, or at the top of the loop
-that yields the tensor. The fix is safe when torch refuses the operation wherever the devices differ. On other machines
-the move changes nothing.
+The fix moves the tensor that is on the wrong device. The move is added where the tensor is used, or at the top of the
+loop that yields the tensor. The fix is safe when torch refuses the operation on two different devices. Where the
+devices are the same, the move changes nothing.
 
 The fix is unsafe in these cases:
 
 * The finding assumes that an argument is a tensor, and that it may be on an accelerator.
-* The operation stands in a `try` that catches errors.
+* The operation is inside a `try` that catches errors.
 * The moved tensor is the target of an in-place operation.
 * The moved tensor is an entry of a checkpoint.
 
@@ -112,7 +114,7 @@ class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):
         if event.how == "restored":
             return self._restored(event, site)
         message = (
-            f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
+            f"{shared.name(off)} {shared.whereabouts(off.value)}, but {shared.name(other)} "
             f"{shared.whereabouts(other.value)}: {self._refusal(event)}"
         )
         if off.span == other.span:
@@ -161,7 +163,7 @@ class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):
     def _refusal(self, event: Meet) -> str:
         """Why torch refuses it, said of the operation."""
         if event.how == "index":
-            return "a value that is written by an index must be on the device of the tensor, or be 0-dim"
+            return "a value that is written by an index must be 0-dim or on the device of the tensor"
         if event.how == "out":
             return f"the result of `{event.operation}` cannot be written to another device"
         return f"`{event.operation}` needs both on one device"

@@ -1,22 +1,22 @@
-"""A module is called with an input that is on another device than its parameters.
+"""A module is called with an input that is on a different device from the module's parameters.
 
 ## What it flags
-The rule reports the call of a module when its parameters and its input are proved to be on different devices. Typical
-cases are:
+The rule reports the call of a module when the code proves that the module's parameters and the input are on different
+devices. Typical cases are:
 
 * The batches of a `DataLoader` are never moved.
 * A loss gets the outputs of the model and targets that are not moved.
 * A model, a metric or a new submodule is never moved.
-* The input is moved on one path of the function only.
+* The input is moved on only one path through the function.
 
 A class may be defined in a file that cannot be read. An object of such a class counts as a model in these cases:
 
-* The function that creates it also creates another model, and the file moves the other model.
+* The same function creates a second model, and the file moves the second model.
 * The class is named like a network, and its constructor gets only sizes.
 
 ## Why it matters
 The model and its input must both be moved. On a machine with an accelerator, the first layer stops with "Expected all
-tensors to be on the same device". On a machine without one, the same loop runs.
+tensors to be on the same device". On a machine without an accelerator, the same loop runs.
 
 ## Example
     import torch
@@ -46,12 +46,12 @@ Use instead:
 
 ## Fix safety
 The fix moves the input at the top of the loop that yields it. Without such a loop, it moves the input at the call. The
-fix is safe when the call fails wherever the devices differ. On other machines the move changes nothing.
+fix is safe when the call fails with two different devices. Where the devices are the same, the move changes nothing.
 
 The fix is unsafe in these cases:
 
 * The finding assumes that the arguments of a function may be on an accelerator.
-* The call stands in a `try` that catches errors.
+* The call is inside a `try` that catches errors.
 * The output of a module that was never moved is combined with moved tensors. The fix then moves this module and its
   inputs.
 
@@ -59,8 +59,8 @@ If the module itself is on the wrong device, the rule makes a suggestion without
 the loop and before its optimizer is created.
 
 ## Known limits
-The rule reports nothing when the device of the module or of the input is unknown. It also reports nothing for modules
-without parameters and buffers. DEV102 reports a tensor that the file creates without a device.
+The rule reports nothing when the device of the module or of the input is unknown. The rule also reports nothing for
+modules without parameters and buffers. DEV102 reports a tensor that the file creates without a device.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ModuleInputDevice(Rule[Meet | DeviceMismatch]):
         off, other = event.off, event.other
         if off.value.kind == "module":
             message = (
-                f"{shared.name(off)} {shared.whereabouts(off.value)}, its input {shared.name(other)} "
+                f"{shared.name(off)} {shared.whereabouts(off.value)}, but its input {shared.name(other)} "
                 f"{shared.whereabouts(other.value)}: {moved(off.value)}"
             )
             return Finding(event.span, message, self._move_module(event, site), shared.trail(event, event.span))
@@ -111,7 +111,7 @@ class ModuleInputDevice(Rule[Meet | DeviceMismatch]):
             fix = shared.move_forgotten(forgotten, event, site)
             return Finding(event.span, message, fix, shared.trail(event, event.span))
         message = (
-            f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
+            f"{shared.name(off)} {shared.whereabouts(off.value)}, but {shared.name(other)} "
             f"{shared.whereabouts(other.value)}: the call of {shared.callee(event)} needs both on one device"
         )
         return Finding(

@@ -7,29 +7,29 @@ a gradient. A view of the new tensor counts as well, and so does a result comput
 
 The rule also reports these cases:
 
-* The values of a tensor on an accelerator are copied into the new tensor. The rule reports this in `forward` and in
-  functions with annotated tensors, if the file uses no other array library.
-* The new tensor has the size of such a tensor, and the function returns or keeps it. The result stays on the CPU.
+* The values of a tensor on an accelerator are copied into the new tensor. The rule reports such a copy in `forward` and
+  in functions with annotated tensors, if the file uses no other array library.
+* The new tensor gets its size from a tensor that may be on an accelerator, and the function returns or keeps the new
+  tensor. The result stays on the CPU.
 * A function returns the new tensor on one path. On other paths it returns a result computed from its arguments.
-* A function returns several tensors that were created from host data. It moves all of them except one.
+* A function creates several tensors from host data and returns them. It moves all of these tensors except one.
 * The new tensor stays in a list that also holds tensors on an accelerator.
-* The new tensor is sent through the default process group, and NCCL accepts no CPU tensor. The rule reports nothing
-  here if the file creates the group without a backend, or if other code chooses the backend.
+* The new tensor is sent through the default process group, and NCCL accepts no CPU tensor. The rule reports nothing if
+  the file creates the process group without a backend, or if other code chooses the backend.
 
-The finding points to the call that creates the tensor. This call may stand in a helper function. The helper has no
-`device` argument, and none of its tensor arguments may be on an accelerator. Then the finding points to the call of the
-helper.
+The finding points to the call that creates the tensor. The call may be inside a helper function that has no `device`
+argument and gets no tensor that may be on an accelerator. The finding then points to the call of the helper.
 
 The other operand counts as a tensor in these cases:
 
-* It comes from an argument, and the operation accepts only tensors: `torch.cat([torch.ones(n, 1), data.x])`.
-* It is a field of a data class or a named tuple that is annotated as a tensor.
-* Its name says that it is a loss, and it is added in place to a CPU scalar. This counts in methods of a module or a
-  loss.
+* The operand comes from an argument, and the operation accepts only tensors: `torch.cat([torch.ones(n, 1), data.x])`.
+* The operand is a field of a data class or a named tuple, and the field is annotated as a tensor.
+* The name of the operand says that it is a loss, and a method of a module or a loss adds the operand in place to a CPU
+  scalar.
 
 ## Why it matters
-This is the most common device bug. The code works on the CPU, where it is tested. It stops with "Expected all tensors
-to be on the same device" as soon as its inputs are on an accelerator.
+A new tensor without a device is the most common device bug. The code works on the CPU, where it is tested. The code
+stops with "Expected all tensors to be on the same device" as soon as its inputs are on an accelerator.
 
 ## Example
     import torch
@@ -49,17 +49,18 @@ Use instead:
         return x + steps
 
 ## Fix safety
-The fix adds `device=` to the factory call. It never uses `zeros_like` or `new_zeros`, because they would also copy the
-dtype of the other tensor. Some constructors accept no `device`, such as `torch.from_numpy` and `torch.FloatTensor`. The
-fix adds `.to(...)` after them, and after helpers without a `device` argument.
+The fix adds `device=` to the factory call. The fix never uses `zeros_like` or `new_zeros`, because these functions
+would also copy the dtype of the other tensor. Some constructors accept no `device`, such as `torch.from_numpy` and
+`torch.FloatTensor`. The fix adds `.to(...)` after them, and after helpers without a `device` argument.
 
-The fix is safe when an operation combines the two tensors. Wherever the program works today, both are on one device
-already.
+The fix is safe when an operation combines the two tensors. Where the program works without the fix, both tensors are on
+one device, and the fix changes nothing.
 
 The fix is unsafe in these cases:
 
 * The result stays on the CPU, and nothing fails. Later code may rely on a CPU tensor.
-* The code writes an element of the other tensor. This element may be 0-dim, and torch copies it from any device.
+* The code writes an element of the other tensor. The new tensor may be 0-dim, and torch copies a 0-dim tensor from any
+  device.
 * The code does not say on which device the other tensor is.
 
 The rule makes a suggestion without an edit in these cases:
@@ -73,8 +74,8 @@ Most findings assume that tensor arguments and module parameters may be on an ac
 these cases:
 
 * The other operand is not known to be a tensor, or it may be a Python number.
-* A module of the project takes the other operand and does not compute with it.
-* The call stands after `torch.set_default_device` or inside `with torch.device(...)`.
+* The other operand only goes into a module of the project that does not compute with it.
+* The call comes after `torch.set_default_device` or is inside `with torch.device(...)`.
 * A condition or a flag separates the path that creates the tensor from the operation.
 * The tensor is a part of a batch, and the other parts are moved.
 * The tensor is a buffer, and every computation moves a copy of it.

@@ -1,18 +1,19 @@
-"""The code uses a name of torch that does not exist in any version of torch.
+"""The code uses a function or class that no version of torch has.
 
 ## What it flags
-The rule reports an import, a call or a read of a name that its torch module does not have in any known version. The
-message lists existing names with a similar spelling.
+The rule reports a name that the code imports from a torch module, or reads as an attribute of a torch module. It
+reports the name if no known version of the torch module has it. The message lists existing names with a similar
+spelling.
 
-- A name that is imported directly is reported at the import, for example `from torch.cuda import synchronise`. Its
-  uses are not reported.
+- A name that is imported directly is reported at the import, for example `from torch.cuda import synchronise`. Later
+  uses of the name are not reported.
 - A name is not reported inside a `try` that catches the error, or under a `hasattr` test.
-- A name is not reported if its module creates attributes at run time.
+- A name is not reported if the torch module creates attributes at run time.
 
 ## Why it matters
 The line raises `AttributeError` or `ImportError` as soon as it runs. Python does not evaluate an annotation under
-`from __future__ import annotations`, so such an annotation does not raise. Often the name belongs to another module
-or another library, or torch removed the name long ago.
+`from __future__ import annotations`, so the annotation raises no error. Often the name belongs to another module or
+another library, or torch removed the name long ago.
 
 ## Example
     import torch

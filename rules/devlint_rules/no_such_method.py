@@ -1,22 +1,23 @@
-"""A device method is called on an object that does not have this method.
+"""The code calls a device method, such as `.to`, on an object that does not have this method.
 
 ## What it flags
-- The code calls `.to`, `.cuda`, `.cpu` or a similar method on an object of torch or Python without this method.
-  Examples are optimizers, schedulers, data loaders, datasets, gradient scalers, generators, distributions, lists,
-  tuples, dicts and numbers.
-- The code makes the same call on an object of another library. Examples are arrays, data frames, images, estimators,
-  noise schedulers, tokenizers and processors of transformers, and torchvision transforms that are not modules.
+- The code calls `.to`, `.cuda`, `.cpu` or a similar method, and the object has no such method. Examples of objects in
+  torch and Python are optimizers, schedulers, data loaders, datasets, gradient scalers, generators, distributions,
+  lists, tuples, dicts and numbers.
+- The code makes the same call on an object from a library that is not torch. Examples are arrays, data frames, images,
+  estimators, noise schedulers, tokenizers and processors of transformers, and torchvision transforms that are not
+  modules.
 - The code reads `module.device`, but the class `nn.Module` has no attribute `device`.
 - A method lacks its parentheses: `x.cpu.numpy()` instead of `x.cpu().numpy()`.
 - The code calls an attribute: `x.device()` or `x.is_cuda()`. The attribute `device` is a `torch.device`, and
   `is_cuda` is a bool.
 
-The rule reports an object only if its type is proved. It does not report an object whose class in the file defines
-the name.
+The rule reports an object only if the code proves the type of the object. It does not report an object if a class in
+the file defines the method or attribute for it.
 
 ## Why it matters
-The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call. The state of an
-optimizer follows its parameters. The batches of a data loader are moved in the loop.
+The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call. An optimizer keeps its
+state on the device of the parameters. A program moves the batches of a data loader in the loop.
 
 ## Example
     import torch
@@ -32,15 +33,15 @@ Use instead:
     optimizer = torch.optim.Adam(model.parameters())
 
 ## Fix safety
-- The fix is safe if nothing needs to move. It removes the call, which raises on every machine.
+- The fix is safe if nothing needs to move. It removes the call, which raises an error on every machine.
 - The fix is safe for `x.cpu.numpy()`. It adds the parentheses.
 - The fix is safe for `x.device()`. It removes the parentheses.
 - Otherwise the rule makes a suggestion without an edit. For example, the items of a list must be moved one by one.
 
 ## Known limits
 - A value of unknown type is not reported. Most parameters without an annotation are such values.
-- A parameter with the annotation `nn.Module` or `Dataset` is not reported. The argument belongs to a subclass, and
-  the subclass may define the method.
+- A parameter with the annotation `nn.Module` or `Dataset` is not reported. The caller may pass an object of a subclass,
+  and the subclass may define the method.
 - An object is not reported if its class has a base class from another package.
 """
 
@@ -140,7 +141,9 @@ class NoSuchMethod(Rule[Call]):
             name, instead = (_NOTHING_MOVES | _OTHERS)[kind]
             droppable = kind in _NOTHING_MOVES
         what = "method" if event.is_call else "attribute"
-        message = f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: this raises AttributeError"
+        message = (
+            f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: the line raises AttributeError"
+        )
         because = event.because or event.receiver.value.because
         return Finding(event.span, message, self._fix(event, site, droppable, member, instead), because)
 

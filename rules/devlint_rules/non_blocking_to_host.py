@@ -1,13 +1,13 @@
 """The host reads a copy from the device before the copy is complete.
 
 ## What it flags
-The rule reports `x.to("cpu", non_blocking=True)` if the host reads the values before anything waits for the device.
-The read is in the same expression, or it is the next use of the variable. Reads are `.numpy()`, `.tolist()`,
-`.item()`, `print`, `torch.save` and functions of numpy.
+The rule reports `x.to("cpu", non_blocking=True)` if the host reads the values before anything waits for the device. The
+host reads the values in the same expression or in the next statement that uses the variable. Reads are `.numpy()`,
+`.tolist()`, `.item()`, `print`, `torch.save` and functions of numpy.
 
 ## Why it matters
-Nothing makes the host wait for a non-blocking copy to the host. The host then reads memory that the device has not
-filled yet. The values are wrong, no error is raised, and the fault mostly shows only under load.
+With `non_blocking=True`, the host does not wait for the copy. It then reads memory that the device has not filled yet.
+The values are wrong, no error is raised, and the fault often appears only when the device has much work.
 
 ## Example
     import torch
@@ -23,11 +23,11 @@ Use instead:
         return x.to("cpu").tolist()
 
 ## Fix safety
-The fix is safe. The copy then waits until it is complete. Values that were right stay the same.
+The fix is safe. After the fix, the host waits for the copy. Values that were right stay the same.
 
 ## Known limits
-A copy is not reported if it is returned, stored or passed to another function. The other code may wait for the
-device.
+A copy is not reported if it is returned, stored or passed to another function. The code that gets the copy may wait for
+the device.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""A copy with `non_blocking=True` reads memory that is not pinned.
+"""A copy with `non_blocking=True` starts from memory that is not pinned.
 
 ## What it flags
 The rule reports `.to(device, non_blocking=True)` and `.cuda(non_blocking=True)` for these tensors:
 
-- a tensor that the same function creates in pageable memory;
+- a tensor that the same function creates in pageable memory, which is memory that is not pinned;
 - a batch of a `DataLoader` that the same file builds without `pin_memory`.
 
 ## Why it matters
-The driver copies pageable memory through its own pinned buffer, and the host waits meanwhile. The argument promises
-that the copy overlaps with computation, but the copy does not overlap.
+The driver copies pageable memory through a pinned buffer of its own, and the host waits for it. With
+`non_blocking=True`, the author wants the copy to run while the host continues. Here the host does not continue.
 
 ## Example
     import torch

@@ -1,28 +1,27 @@
 """A name of torch is missing from some version that the project supports.
 
 ## What it flags
-- A name that torch added after the lowest version that the project supports. The setting `torch-version` or the
-  packaging files state this version.
-- A name that a later version of torch has removed.
+- The code uses a name that torch added after the lowest version that the project supports. The setting `torch-version`
+  or the packaging files state the lowest version.
+- The code uses a name that a later version of torch has removed.
 
 The rule reports the first place that fails:
 
-- A name that is imported directly is reported at the import. Its uses are not reported.
-- Among the statements that run while the file is imported, only the first failing statement is reported. The import
-  ends there.
+- A name that is imported directly is reported at the import. Later uses of the name are not reported.
+- Among the statements that run while the file is imported, only the first failing statement is reported. Python stops
+  the import at this statement.
 
 A name is not reported in these cases:
 
-- The code stands in a `try` that catches the error.
+- The code is inside a `try` that catches the error.
 - The code runs under a test of the torch version or of the name. A flag of the file or a decorator that names a
   version also counts as a test.
-- No file states the lowest version of torch. No name is too new then.
-- A `requirements.txt` next to the program leaves the torch version open. The same holds for a notebook that installs
-  its own packages.
+- No file states the lowest version of torch. The rule then reports no name as too new.
+- A `requirements.txt` next to the program leaves the torch version open. A notebook may also install its own packages.
 
 ## Why it matters
-The code works on the machine of its author. It raises `AttributeError` or `ImportError` where another version of
-torch is installed.
+The code works on the author's machine. It raises `AttributeError` or `ImportError` where another version of torch is
+installed.
 
 ## Example
     import torch

@@ -2,20 +2,20 @@
 
 ## What it flags
 The rule reports `model.to(device)` and `model.cuda()` when an optimizer already holds the parameters and has state. The
-optimizer gets `model.parameters()` directly, or through a list that holds them. The optimizer has state in these cases:
+optimizer gets `model.parameters()` directly or in a list. The optimizer has state in these cases:
 
 * The state was loaded.
 * The optimizer made a step.
-* The constructor creates state, as `Adagrad` does.
+* The constructor of the optimizer creates state, as `Adagrad` does.
 
 If the target is XLA, the move is reported even when the optimizer has no state.
 
 ## Why it matters
-The documentation of `torch.optim` says to move a model before its optimizer is created. A later move does not move
-state that exists. The next step stops with "Expected all tensors to be on the same device".
+The documentation of `torch.optim` says to move a model before its optimizer is created. A move after that does not move
+the state of the optimizer. The next step stops with "Expected all tensors to be on the same device".
 
 Without state, a move between the CPU and CUDA, MPS or XPU does no harm: the parameters stay the same objects. Under XLA
-the move creates new parameters. The optimizer then trains the old ones, which nothing uses.
+the move creates new parameters. The optimizer then trains the old parameters, which nothing uses.
 
 ## Example
     import torch
@@ -39,25 +39,25 @@ Use instead:
         return optimizer
 
 ## Fix safety
-The fix moves the model before the optimizer is created. It is unsafe, because the statements in between may not expect
-the moved model.
+The fix moves the model before the optimizer is created. The fix is unsafe, because the statements between the optimizer
+and the move may not expect a moved model.
 
 The rule makes a suggestion without an edit in these cases:
 
-* The two statements stand in different blocks.
-* The move uses a variable that gets its value between the two statements.
+* The move and the creation of the optimizer are in different blocks.
+* The move uses a variable that gets its value after the optimizer is created.
 
 ## Known limits
-The rule follows the model and the optimizer within one function. It also follows them into functions of the file that
-load the optimizer's state or move the model. A helper may be defined in another file. Its result counts as an optimizer
-when the names of the helper and of the result say so.
+The rule follows the model and the optimizer within one function. It also follows them into functions of the same file
+that load the optimizer's state or move the model. A helper in another file may create the optimizer. The rule
+recognizes this optimizer only by the names of the helper and of the variable.
 
 The rule reports nothing in these cases:
 
-* The optimizer has no state, and the move is between common devices. FSDP and moves from the meta device are still
-  reported.
-* The model was already moved before.
-* The name of the model refers to another model in between.
+* The optimizer has no state, and the model moves between the CPU, CUDA, MPS and XPU. A move under FSDP or from the meta
+  device is still reported.
+* The model was already moved before the optimizer was created.
+* Between the two statements, the variable of the model gets a new model.
 * The code reads `optimizer.state` and moves the state itself.
 * The model moves to the CPU and back.
 """

@@ -4,11 +4,11 @@
 - `pin_memory()` is called on a tensor that is on an accelerator.
 - A `DataLoader` has `pin_memory=True`, and the tensors of its dataset are on an accelerator.
 - A `DataLoader` has `pin_memory=True`, and its `collate_fn` moves the tensors to an accelerator.
-- `x.pin_memory().to(device)` runs without a condition, and the file itself says that `device` may be the CPU.
+- `x.pin_memory().to(device)` runs without a condition, and the same file says that `device` may be the CPU.
 
 ## Why it matters
 Only host memory can be pinned, and only on a machine with an accelerator. Each of these cases raises `RuntimeError`.
-The last case raises on machines without an accelerator.
+The last case raises `RuntimeError` only on machines without an accelerator.
 
 ## Example
     import torch
@@ -28,9 +28,9 @@ Use instead:
         return (x.pin_memory() if device.type != "cpu" else x).to(device, non_blocking=True)
 
 ## Fix safety
-- The fix is safe for tensors on an accelerator, where the call always raises.
-- The fix is unsafe if the device may be the CPU. It adds a condition to the expression, so that the call is skipped
-  on the machines where it raised.
+- The fix is safe for tensors on an accelerator, because the call always raises an error for them.
+- The fix is unsafe if the device may be the CPU. The fix adds a condition, so that the program skips the call on
+  machines where the call raised an error.
 
 ## Known limits
 - A dataset is not checked if devlint cannot infer the device of its items.
@@ -70,9 +70,7 @@ class PinnedMemoryMisuse(Rule[Pin]):
         elif event.problem == "collated":
             message = f"the loader pins the batches of {name(event.receiver)}, which has moved them to a device"
         else:
-            message = (
-                f"{name(event.receiver)} is pinned without a test: this raises RuntimeError without an accelerator"
-            )
+            message = f"{name(event.receiver)} is pinned on every machine: without an accelerator, the call raises RuntimeError"
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: Pin, site: Site) -> Fix | None:

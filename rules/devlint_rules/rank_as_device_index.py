@@ -1,4 +1,4 @@
-"""A process uses the wrong GPU, or never makes its GPU the current device.
+"""A process uses the wrong GPU, or it never selects its GPU as the current device.
 
 ## What it flags
 The rule reports a global rank as the index of a GPU. Global ranks number the processes of all machines.
@@ -6,21 +6,22 @@ The rule reports a global rank as the index of a GPU. Global ranks number the pr
 - Global ranks are `dist.get_rank()`, `hvd.rank()` of horovod, `process_index` of accelerate and a variable named
   `global_rank`.
 - Global ranks are also the environment variables `RANK`, `SLURM_PROCID` and those of MPI.
-- Uses as an index are `set_device`, `torch.device("cuda", r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]` and
-  `device_map={"": r}`.
+- Expressions that use a rank `r` as an index are `set_device(r)`, `torch.device("cuda", r)`, `f"cuda:{r}"`, `.to(r)`,
+  `device_ids=[r]` and `device_map={"": r}`.
 
 The rule also reports these cases:
 
 - A program for NCCL reads `LOCAL_RANK` to choose a device but never calls `set_device`.
 - The file starts a function in several processes, and this function never calls `set_device`.
-- An attribute is used as an index, but its class never assigns the attribute.
-- A command-line option is used as an index. Its value -1 means the CPU, and the program never tests for -1.
+- An attribute is used as an index, but the class of the object never assigns the attribute.
+- A command-line option is used as an index. The value -1 of this option means the CPU, and the program never tests for
+  -1.
 - The program has an option `--local_rank` but does not read `LOCAL_RANK`.
 
 ## Why it matters
-- Global ranks continue on the second machine, but its GPUs start at 0 again.
-- A process that does not set its GPU uses GPU 0 for each call without an index: `cuda`, `.cuda()` and collectives of
-  Python objects.
+- The processes of the second machine get the next global ranks, but the GPUs of the second machine start at 0 again.
+- A process that does not set its GPU uses GPU 0 for `"cuda"` and for `.cuda()` without an index. It also uses GPU 0 for
+  functions that exchange Python objects between processes, such as `dist.all_gather_object`.
 - `torchrun` does not pass `--local_rank`. Since torch 2.0, `torch.distributed.launch` passes `--local-rank` instead.
 
 ## Example
@@ -45,11 +46,12 @@ Use instead:
     device = torch.device("cuda", local_rank)
 
 ## Fix safety
-The fix is unsafe. The program works on another GPU afterwards, which is the purpose. `torchrun` sets the variable
-`LOCAL_RANK`, but some other launchers do not.
+The fix is unsafe. After the fix, the program works on a different GPU, which is the purpose. `torchrun` sets the
+variable `LOCAL_RANK`, but some other launchers do not.
 
 ## Known limits
-- A file that starts its processes itself is not checked for global ranks. All its processes may run on one machine.
+- A file that starts its processes itself is not checked for global ranks. All processes of such a program may run on
+  one machine.
 - `rank % device_count()` is not reported.
 - A rank that is a function argument is not reported.
 """

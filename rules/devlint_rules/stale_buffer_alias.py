@@ -3,13 +3,13 @@
 ## What it flags
 An alias is a second name for the same tensor. The rule reports two cases:
 
-* A variable is read from a buffer before the module moves. Later it is combined with moved tensors.
+* A variable gets a buffer before the module moves. After the move, the variable is combined with moved tensors.
 * `__init__` assigns a buffer to a second attribute, `self.scale = self.weights`, and other methods use this attribute.
 
 ## Why it matters
 When a module moves, it replaces its buffers by new tensors. The alias still refers to the old tensor on the old device.
-The operation stops with "Expected all tensors to be on the same device". If the operation does not stop, it reads
-values that the module no longer updates. Parameters are different: they stay the same objects.
+The operation stops with "Expected all tensors to be on the same device". If the operation does not stop, it reads old
+values, because the module updates only the new tensor. Parameters do not have this problem: they stay the same objects.
 
 ## Example
     import torch
@@ -43,7 +43,8 @@ Use instead:
 The rule makes a suggestion without an edit: read the buffer through the module, or create the alias after the move.
 
 ## Known limits
-The rule reports an alias only when it is combined with a tensor on another device. It reports nothing in these cases:
+The rule reports an alias only when the alias is combined with a tensor on a different device. The rule reports nothing
+in these cases:
 
 * The alias is a view of a buffer, or the result of an operation on it.
 * The rule cannot see where the module is created.

@@ -2,8 +2,8 @@
 
 ## What it flags
 The rule looks at the innermost loop around `.backward()`. It reports `.item()`, `.cpu()`, `.tolist()`, `.numpy()`,
-`.nonzero()`, `float(t)`, `int(t)`, `print(t)` and `if t` in this loop. The tensor must be the loss, or the loss must
-be computed from it.
+`.nonzero()`, `float(t)`, `int(t)`, `print(t)` and `if t` in this loop. The rule reports such a call only for the loss,
+or for a tensor from which the loss is computed.
 
 These calls are not reported:
 
@@ -12,8 +12,8 @@ These calls are not reported:
 - a call on a value that is not a tensor.
 
 ## Why it matters
-The host queues work ahead of the device. If the host needs a value, it must wait until the queue is empty. The device
-then idles until the host has queued the next step.
+The host queues work ahead of the device. If the host needs a value, it must wait until the queue is empty. After that,
+the device has nothing to do until the host has queued the next step.
 
 ## Example
     import torch.nn.functional as F

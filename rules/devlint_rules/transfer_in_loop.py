@@ -6,12 +6,12 @@ that is on the CPU. Neither the object nor the device changes in the loop.
 
 A move is not reported in these cases:
 
-- The loop assigns the device or the object to a new value.
+- The loop assigns a new value to the variable of the device or of the object.
 - The loop changes the object or moves it back.
 
 ## Why it matters
 A tensor on the CPU is copied over the bus in each iteration. A module that is already on the device is not copied.
-However, the call visits all its parameters each time.
+However, the call visits all parameters of the module each time.
 
 ## Example
     import torch
@@ -32,8 +32,8 @@ Use instead:
             yield x.to(device) * weights_on_device
 
 ## Fix safety
-The fix is unsafe for two reasons. The move also runs if the loop has no iteration. The copy occupies memory during
-the whole loop.
+The fix is unsafe for two reasons. After the fix, the move also runs if the loop has no iteration. The copy occupies
+memory during the whole loop.
 
 ## Known limits
 - A tensor that may already be on the device is not reported. `.to` does nothing in this case.

@@ -1,4 +1,4 @@
-"""A new parameter, or a tensor that is to be trained, is moved and becomes a plain tensor.
+"""The code moves a new parameter, or a tensor that it will train, and the result of the move is a plain tensor.
 
 ## What it flags
 The rule reports three cases:
@@ -9,9 +9,10 @@ The rule reports three cases:
 * `x = x.to(device)` follows `x.requires_grad = True`, and the code later reads `x.grad`.
 
 ## Why it matters
-A move to another device returns a new tensor. The new tensor is neither a parameter nor a leaf of the graph:
+A move to another device returns a new tensor. The new tensor is not a parameter, because torch treats it as a result
+that was computed from the parameter. The result has three problems:
 
-* It collects no gradient.
+* It collects no gradient, because torch collects gradients only for the original parameter.
 * The module does not register it, and `parameters()` does not list it.
 * An optimizer refuses it with "can't optimize a non-leaf Tensor".
 
@@ -39,11 +40,11 @@ Use instead:
             self.factor = nn.Parameter(initial.to(device))
 
 ## Fix safety
-The fix moves the data before the parameter is created. It is safe. If the move changes nothing, the result is the same.
-If the move copies the tensor, the program lost the parameter before.
+The fix moves the data before the parameter is created. The fix is safe. If the move changes nothing, the result is the
+same. If the move copies the tensor, the program without the fix loses the parameter.
 
-If a factory call creates the data, the fix adds `device=` to the call. This fix is unsafe when the values depend on the
-device, as random numbers do. The same applies to tensors that are to be trained.
+If a factory call creates the data, the fix adds `device=` to the call. The fix with `device=` is unsafe when the values
+depend on the device, as random numbers do. The fix for a tensor with `requires_grad=True` follows the same rules.
 
 If the move has further arguments, or the edit would remove a comment, the rule makes a suggestion without an edit.
 
@@ -51,11 +52,11 @@ If the move has further arguments, or the edit would remove a comment, the rule 
 The rule reports nothing in these cases:
 
 * The tensor moves to the CPU or to a dtype.
-* The target is not known to be a device.
+* The argument of `.to` may be something other than a device, such as a dtype.
 * The parameter has `requires_grad=False`, so it is not trained.
 * The code writes the result into `_parameters` of a module.
 * The parameter is assigned to a name before the move.
-* The result of moving a tensor is assigned to another name.
+* The moved tensor is assigned to a variable with a different name.
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ class TransferredParameter(Rule[Event]):
         if isinstance(event, NoLeaf):
             made, target = shared.short(event.receiver.text), describe(event.target.device)
             message = (
-                f"`{made}` moved to {target} is no leaf tensor: it collects no gradient, and an optimizer refuses it"
+                f"moving `{made}` to {target} returns a tensor that is not a leaf: it collects no gradient, and an optimizer "
+                "refuses it"
             )
             return Finding(event.span, message, _made_there(event, site), event.because)
         assert isinstance(event, Move) and event.target is not None
@@ -131,8 +133,8 @@ class TransferredParameter(Rule[Event]):
             return None
         made = shared.short(event.receiver.text)
         message = (
-            f"`{made}` moved to {describe(event.target.device)} is a plain tensor, not a parameter: "
-            "it is not registered, and an optimizer refuses it"
+            f"moving `{made}` to {describe(event.target.device)} returns a plain tensor, not a parameter: "
+            "the module does not register it, and an optimizer refuses it"
         )
         return Finding(event.span, message, self._fix(event, site), shared.trail(event, event.span))
 

@@ -6,21 +6,21 @@ a list, a tuple, a dict or a comprehension.
 
 The rule also reports these cases:
 
-* The container is created empty and is filled later, by `append` or by item assignment.
+* The container is empty at first and is filled later, by `append` or by item assignment.
 * The container is filled in a local variable or in another method, and is then assigned to the attribute.
-* The container is an argument of the constructor. Its annotation says that it holds modules
+* The container is an argument of the constructor. The annotation of the argument says that the container holds modules
   (`parts: Sequence[Encoder]`), and methods call its items.
 * A function from `functools` wraps the module: `partial(net)`, `lru_cache()(net)`. Methods call the wrapper, and
-  `__init__` does not use the module in another way.
-* The class of the items is defined in a file that cannot be read. Its name looks like the name of a network
-  (`WideResNet`, `UpsamplingModule`), and methods call the items.
+  `__init__` does not also assign the module to an attribute.
+* The class of the items is defined in a file that cannot be read. The name of the class looks like the name of a
+  network (`WideResNet`, `UpsamplingModule`), and methods call the items.
 
 ## Why it matters
 A module does not register what a plain container holds:
 
 * `.to(device)` does not move the contents.
-* `parameters()` does not list them, so the optimizer never trains them.
-* `state_dict()` does not save them.
+* `parameters()` does not list the contents, so the optimizer never trains them.
+* `state_dict()` does not save the contents.
 
 On the CPU no error appears. The only symptom is a worse result.
 
@@ -57,21 +57,22 @@ Use instead:
 
 ## Fix safety
 The fix replaces the container by `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList` or `nn.ParameterDict`. The fix is
-unsafe: the parameters are then trained, saved, and expected in checkpoints.
+unsafe. After the fix, the optimizer trains the parameters, `state_dict()` contains them, and old checkpoints lack them.
 
 The rule makes a suggestion without an edit in these cases:
 
 * The container is a dict, and not all of its keys are strings.
-* A comment stands inside the container.
+* A comment is inside the container.
 
 ## Known limits
 The rule reports nothing in these cases:
 
 * The same modules are also registered. Examples are `nn.Sequential(*self.layers)`, `add_module`, and an attribute that
   holds an item of the container.
-* The modules have neither parameters nor buffers. The rule knows this for torch's modules and for classes of the file.
+* The modules have neither parameters nor buffers. The rule knows this only for torch's modules and for classes that the
+  file defines.
 * The contents of the container are unknown.
-* The container is a list with one name: `self.hidden = [module]`. This is a common way to avoid registration.
+* The container is a list with one variable: `self.hidden = [module]`. Many programs avoid registration by such a list.
 * A comment on the line or above it mentions registration: "not registered on purpose", "a list instead of a
   ModuleList".
 """

@@ -1,11 +1,11 @@
-"""A module keeps a tensor in a plain attribute, which does not move with the module.
+"""A module keeps a tensor in a plain attribute, and the tensor does not move with the module.
 
 ## What it flags
 The rule reports an attribute of an `nn.Module` when all of these are true:
 
 * The attribute holds a tensor, or a list, a tuple or a dict of tensors.
 * The tensor is neither a parameter nor a buffer.
-* A method combines it with inputs, parameters or buffers.
+* A method combines the tensor with inputs, parameters or buffers.
 
 A tensor with `requires_grad=True` is also reported when a method passes it to a function together with other arguments.
 
@@ -41,14 +41,14 @@ Use instead:
             return x * self.factors
 
 ## Fix safety
-The fix registers the attribute as a non-persistent buffer, so checkpoints do not change. The fix is unsafe: the buffer
-also follows `.half()` and `.double()`, and `buffers()` lists it.
+The fix registers the attribute as a non-persistent buffer, so checkpoints do not change. The fix is unsafe. `.half()`
+and `.double()` also convert a buffer, and `buffers()` lists it.
 
 The rule makes a suggestion without an edit in these cases:
 
 * The attribute is set more than once. `register_buffer` refuses a name that exists.
 * The attribute may hold an object that is not a tensor.
-* The attribute is a container. Each of its tensors needs a buffer of its own.
+* The attribute is a container. Each tensor in the container needs its own buffer.
 
 ## Known limits
 The rule reports nothing in these cases:

@@ -5,12 +5,11 @@ The rule reports `start.elapsed_time(end)` in three cases:
 
 - Nothing waits for the device after `end.record()`.
 - An event was created without `enable_timing=True`.
-- An event was never recorded, or another variable was recorded instead.
+- An event was never recorded, or the code recorded a different event by mistake.
 
 ## Why it matters
-`elapsed_time` does not wait. It raises an error for an event that is not complete, that was not recorded, or
-that was created without timing. An incomplete event raises only if the device is slower than the host, so the failure
-may be rare.
+`elapsed_time` does not wait. It raises an error for an event that is not complete, that was not recorded, or that was
+created without timing. An event is incomplete only if the device is slower than the host, so the error may be rare.
 
 ## Example
     import torch
@@ -40,12 +39,12 @@ Use instead:
 
 ## Fix safety
 - The fix is unsafe. A wait holds up the host, and events with timing cost a little more.
-- The fix corrects a wrong variable only if the recorded events match the events that are read. Otherwise the rule
-  makes a suggestion without an edit.
+- The fix replaces a wrong variable only if it is clear which recorded event is meant. Otherwise the rule makes a
+  suggestion without an edit.
 
 ## Known limits
-An event that is passed to another function or kept in a container is not reported. devlint assumes that the other
-code records it and waits for it.
+An event that is passed to another function or kept in a container is not reported. devlint assumes that the other code
+records the event and waits for it.
 """
 
 from __future__ import annotations
@@ -70,9 +69,9 @@ from devlint.api import (
 from devlint_rules._calls import may_precede, path_to, with_keyword
 
 _MESSAGES = {
-    "unsynchronized": "elapsed time is read without a wait for `{end}`: torch raises if the event is not complete",
-    "no-timing": "the events were created without `enable_timing=True`, so torch raises for their elapsed time",
-    "never-recorded": "an event was never recorded, so torch raises for its elapsed time",
+    "unsynchronized": "elapsed time is read without a wait for `{end}`: torch raises an error if the event is not complete",
+    "no-timing": "the events were created without `enable_timing=True`, so `elapsed_time` raises an error",
+    "never-recorded": "an event was never recorded, so `elapsed_time` raises an error",
 }
 
 

@@ -9,19 +9,20 @@ between the last work and the second reading of the clock. The rule follows thes
 - functions that are given to `timeit`;
 - the notebook commands `%timeit` and `%time`.
 
-The severity is info if the host already waited for a part of the work. An example is a loop that reads each loss.
-Only the rest of the work is missing from the time.
+The severity is info if the host waited for a part of the work before the second reading. An example is a loop that
+reads each loss. Only the rest of the work is missing from the time.
 
 These times are not reported:
 
 - A call between the work and the clock waits for the device: `synchronize()`, `.item()`, `.cpu()` or `print` of a
   tensor.
 - The time is compared with a limit: `time.time() - start > limit`.
-- The time is shown in minutes or hours. The queued work is too short to change such a figure.
+- The time is shown in minutes or hours. The queued work is too short to change a time in minutes.
 
 ## Why it matters
 The host queues kernels, and the device runs them later. Without a wait, the clock measures how long the host took to
-queue the kernels. This is often a hundredth of the true time. The next operation that waits seems to take the rest.
+queue the kernels. The measured time is often a hundredth of the true time. The next operation that waits seems to take
+the rest of the time.
 
 ## Example
     import time

@@ -1,14 +1,14 @@
-"""CUDA starts too early: before the visible devices are set, or while a module is imported.
+"""CUDA starts before the program sets the visible devices, or while a module is imported.
 
 ## What it flags
-- `os.environ["CUDA_VISIBLE_DEVICES"] = ...` runs after a call that starts CUDA, on the same path. Such calls are
-  `is_available`, `current_device` and `.cuda()`.
-- The default value of a parameter or the body of a class calls such a function.
+- `os.environ["CUDA_VISIBLE_DEVICES"] = ...` runs after a call that starts CUDA, such as `is_available`,
+  `current_device` or `.cuda()`.
+- The default value of a parameter or the body of a class contains a call that starts CUDA.
 
 ## Why it matters
 CUDA reads the variable once, when it starts. It ignores a later value without a warning. A call at import time starts
-CUDA in each program that imports the module. Such a program can no longer set the variable. If it forks, CUDA raises
-`RuntimeError` in the child process.
+CUDA in each program that imports the module. After the import, the program can no longer set the variable. If the
+program forks, CUDA raises `RuntimeError` in the child process.
 
 ## Example
     import os
@@ -30,7 +30,7 @@ Use instead:
         return torch.cuda.is_available()
 
 ## Fix safety
-The rule makes a suggestion without an edit. The order of the start-up is a decision of the program.
+The rule makes a suggestion without an edit. Only the author knows in which order the program should start.
 
 ## Known limits
 - `torch.cuda.device_count()` does not start CUDA and is not reported.

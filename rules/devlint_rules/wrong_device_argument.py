@@ -7,9 +7,9 @@
 - `dtype=x.get_device()`: a device is given as the dtype.
 - `x.to(x)`: the tensor is moved to its own device, so the call does nothing.
 - `x.to(other=y)`: torch calls this parameter `tensor`. Only the documentation calls it `other`.
-- `torch.FloatTensor(data, device=...)` and similar constructors: they create CPU tensors only.
-- `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: both take the device type, which
-  is a string.
+- `torch.FloatTensor(data, device=...)` and similar constructors: these constructors create CPU tensors only.
+- `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: both functions take the device
+  type, which is a string.
 - `torch.autocast()`, `torch.autocast(torch.bfloat16)` and `torch.get_device()`: the device type or the tensor is
   missing.
 - `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`, `f"cuda{rank}"`: torch does not know these device
@@ -18,12 +18,12 @@
 - `torch.tensor(x, device)` and `torch.zeros(n, "cuda")`: `device` is a keyword-only argument.
 - `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)` and `model.load_state_dict(state, map_location=d)`: these
   functions do not take a device.
-- `torch.cuda.device(n)` as a statement: it is a context manager, so the statement does nothing.
+- `torch.cuda.device(n)` as a statement: `torch.cuda.device` is a context manager, so the statement does nothing.
 
 ## Why it matters
-Most of these calls raise at once, or on the first machine with an accelerator. `x.to(x)` does nothing, although the
-author meant `x.to(device)`. The gradient scaler accepts any argument. It then stays enabled where it should disable
-itself.
+Most of these calls raise an error at once, or on the first machine with an accelerator. `x.to(x)` does nothing,
+although the author meant `x.to(device)`. The gradient scaler accepts any argument. With a wrong argument, the scaler
+stays enabled on machines where it should disable itself.
 
 ## Example
     import torch
@@ -41,10 +41,10 @@ Use instead:
             return model(x)
 
 ## Fix safety
-- The fix is safe for calls that raise on every machine: `.cuda(True)`, `x.to(other=y)`, `autocast(device)`, an
+- The fix is safe for calls that raise an error on every machine: `.cuda(True)`, `x.to(other=y)`, `autocast(device)`, an
   unknown device name, a `device` without its keyword, and a device for a function that does not take a device.
-- The fix is unsafe for the scaler, for the old constructors and for the statement `torch.cuda.device(n)`, which
-  becomes `set_device`.
+- The fix is unsafe for the gradient scaler and for the constructors that create CPU tensors only. It is also unsafe for
+  the statement `torch.cuda.device(n)`, which becomes `set_device`.
 - Otherwise the rule makes a suggestion without an edit.
 
 ## Known limits
@@ -221,7 +221,7 @@ class WrongDeviceArgument(Rule[Event]):
         fix = Fix("Use `torch.tensor` or `torch.empty` with a dtype", Safety.HINT)
         if modern is not None:
             fix = Fix(f"Use `{site.code(modern.func)}` with a dtype", Safety.UNSAFE, (Edit(call, modern),))
-        message = f"`{name}` creates CPU tensors only, so it raises for another `device`"
+        message = f"`{name}` creates CPU tensors only, so it raises an error for any other `device`"
         return Finding(event.span, message, fix, event.because)
 
     def _flagged(self, event: CudaMethod, site: Site) -> Finding | None:
@@ -253,7 +253,7 @@ def _said(event: NoDevice, text: str, site: Site) -> Finding:
     if meant is not None and isinstance(node, cst.SimpleString):
         new = cst.SimpleString(f"{node.quote}{meant}{node.quote}")
         fix = Fix(f"Use the device name of torch: `{meant}`", Safety.SAFE, (Edit(node, new),))
-    return Finding(event.span, f"torch has no device `{text}`: it raises RuntimeError", fix)
+    return Finding(event.span, f"torch has no device `{text}`: the call raises RuntimeError", fix)
 
 
 def _meant(text: str) -> str | None:
@@ -280,7 +280,7 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
         new = moved(call.with_changes(args=left), given[0])
         fix = Fix("Move the result", Safety.SAFE, (Edit(call, new),))
     words = " and ".join(f"`{a.keyword.value}`" for a in named if a.keyword is not None)
-    return Finding(event.span, f"`{event.call}` has no parameter {words}: it raises TypeError", fix)
+    return Finding(event.span, f"`{event.call}` has no parameter {words}: the call raises TypeError", fix)
 
 
 #: What takes its data by place, and nothing else [torch/csrc/utils/tensor_new.cpp].
