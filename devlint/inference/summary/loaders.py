@@ -10,7 +10,6 @@ from devlint.inference.summary.frame import Frame
 from devlint.inference.terms.places import CPU, Origin, nowhere, single
 from devlint.inference.terms.values import NOTHING, Value
 
-
 #: The data set that gives what it was given [torch/utils/data/dataset.py].
 TENSORS = "torch.utils.data.TensorDataset"
 
