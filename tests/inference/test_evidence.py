@@ -102,34 +102,34 @@ class Noise:
         return x + torch.rand(3)
 Noise().add(torch.rand(3).cuda())
 """),
-    Row("called_softly", "called", True, Severity.WARNING, "`add_noise` probably gets such values from line 7", """
+    Row("called_softly", "called", True, Severity.INFO, "`add_noise` probably gets such values from line 7", """
 from somewhere import scale
 def add_noise(x: torch.Tensor):
     return x + torch.rand(3)
 add_noise(scale(torch.rand(3).cuda()))
 """),
-    Row("called_softly_by_a_method_of_something_unread", "called", True, Severity.WARNING,
+    Row("called_softly_by_a_method_of_something_unread", "called", True, Severity.INFO,
         "`add_noise` probably gets such values from line 7", """
 from somewhere import scaler
 def add_noise(x: torch.Tensor):
     return x + torch.rand(3)
 add_noise(scaler.fit(torch.rand(3).cuda()))
 """),
-    Row("named_softly", "named", True, Severity.WARNING, "it probably fails here", """
+    Row("named_softly", "named", True, Severity.INFO, "it probably fails here", """
 from somewhere import scale
 print(scale(torch.rand(3).cuda()) @ torch.rand(3))
 """),
-    Row("intended_by_the_function", "intended", False, Severity.WARNING, INTENDED, """
+    Row("intended_by_the_function", "intended", False, Severity.INFO, INTENDED, """
 def run(x: torch.Tensor, mask: torch.Tensor):
     mask = mask.to(x.device)
     return x * mask + torch.rand(3)
 """),
-    Row("intended_by_a_forward", "intended", False, Severity.WARNING, INTENDED, """
+    Row("intended_by_a_forward", "intended", False, Severity.INFO, INTENDED, """
 class Net(nn.Module):
     def forward(self, x: torch.Tensor):
         return x + torch.arange(x.shape[-1])
 """),
-    Row("intended_by_the_class", "intended", False, Severity.WARNING, INTENDED, """
+    Row("intended_by_the_class", "intended", False, Severity.INFO, INTENDED, """
 class Net:
     def other(self, x: torch.Tensor):
         return torch.rand(3, device=x.device)
@@ -137,7 +137,7 @@ class Net:
     def run(self, x: torch.Tensor):
         return x + torch.rand(3)
 """),
-    Row("intended_for_another_part", "intended", False, Severity.WARNING,
+    Row("intended_for_another_part", "intended", False, Severity.INFO,
         "another part of the same value was moved on line 5", """
 def run(batch, device):
     x = batch["x"].to(device)
@@ -216,8 +216,8 @@ def test_private_function_is_not_declared() -> None:
     assert _under(PUBLIC.replace("def run", "def _run"), "cuda") == [(Severity.INFO, "contract", CONTRACT)]
 
 
-def test_declared_is_a_warning() -> None:
-    assert {SEVERITIES["declared", proved] for proved in (True, False)} == {Severity.WARNING}
+def test_declared_is_a_warning_where_it_is_proved() -> None:
+    assert (SEVERITIES["declared", True], SEVERITIES["declared", False]) == (Severity.WARNING, Severity.INFO)
 
 
 def test_no_contract_where_all_calls_hand_over_host_data() -> None:

@@ -31,6 +31,8 @@ GIVES_FIRST: Final = frozenset(
         "torch.optim.swa_utils.AveragedModel",
     }
 )
+#: Of a module: its first arguments that must be on one device. The others may be on the CPU [torch.nn.CTCLoss].
+DEVICE_ARGUMENTS: Final = {"torch.nn.CTCLoss": 2}
 #: Goes through its first argument and gives its items unchanged [tqdm, rich, itertools, fastprogress documentation].
 ITERATES_FIRST: Final = frozenset(
     {

@@ -435,6 +435,8 @@ class Analyser:
             unread_calls.reach(frame, arguments.values())
         if class_.is_module:
             stories.note_state(frame, identity, class_)
+        elif class_.family == "unread":
+            stories.release_parts(frame, identity)
         return me
 
     def _fill_data(self, frame: Frame, class_: Class, me: Value, arguments: Arguments) -> None:

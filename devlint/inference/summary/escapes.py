@@ -25,6 +25,8 @@ def record(frame: Frame) -> None:
             origin = each.origin
             if each.atom != CPU or origin is None or origin.why != "factory" or each.soft or origin.node is None:
                 continue
+            if origin.file != frame.path:
+                continue  # it left the function that made it, in another file
             _judge(frame, position, each, origin, condition, leaving)
 
 

@@ -435,6 +435,9 @@ def _answer(test: tuple[Any, ...], value: Value) -> bool | None:
     if test[0] == "none":
         if value.kind == "none":
             return True
+        if value.kind == "device" and value.places and (value.path is None or value.path[-1] == ".device"):
+            if not any(each.atom == DEFAULT or each.condition for each in value.places):
+                return False
         is_known = value.kind in (
             "tensor",
             "module",

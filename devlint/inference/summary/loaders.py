@@ -10,6 +10,9 @@ from devlint.inference.summary.frame import Frame
 from devlint.inference.terms.places import CPU, Origin, nowhere, single
 from devlint.inference.terms.values import NOTHING, Value
 
+#: The data set that gives what it was given [torch/utils/data/dataset.py].
+TENSORS = "torch.utils.data.TensorDataset"
+
 
 def batch_of(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     """One batch of `DataLoader(dataset, ...)` [torch/utils/data/dataloader.py]."""
@@ -20,18 +23,16 @@ def batch_of(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     collate = arguments.value(6, "collate_fn")
     if collate is not None and collate.kind != "none":
         return _made(frame, node, collate, origin)
-    if dataset.kind == "dataset" and dataset.parts and str(dataset.ref).endswith("TensorDataset"):
+    if dataset.kind == "dataset" and dataset.ref == TENSORS and not all(p.is_tensor for p in dataset.parts or ()):
+        return Value("batch", nowhere(), proved=False)
+    if dataset.kind == "dataset" and dataset.parts and dataset.ref == TENSORS:
         parts = tuple(
             part._replace(
                 places=tuple(p._replace(origin=origin) if p.atom == CPU else p for p in part.places), path=None
             )
             for part in dataset.parts
         )
-        return (
-            Value("tuple", parts=parts)
-            if all(part.is_tensor for part in parts)
-            else Value("batch", single(CPU, origin))
-        )
+        return Value("tuple", parts=parts)
     class_ = frame.class_of(dataset)
     if isinstance(class_, Class):
         method = class_.method("__getitem__")

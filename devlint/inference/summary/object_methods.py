@@ -159,7 +159,7 @@ def call_module(frame: Frame, node: ast.Call, callee: Value, arguments: Argument
     class_ = frame.class_of(callee)
     of_torch = isinstance(class_, str) and class_.startswith("torch.nn.")
     is_loss = isinstance(class_, str) and class_.endswith("Loss")
-    operands = _tensors(frame, arguments)
+    operands = _tensors(frame, arguments)[: effects.DEVICE_ARGUMENTS.get(str(class_))]
     zero_dim = True if is_loss else None
     if frame.is_stateless(callee):
         if is_loss and len(operands) > 1:

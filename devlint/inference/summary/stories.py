@@ -93,6 +93,15 @@ def _later_methods(class_: Class) -> Iterator[Function]:
             yield from base.setters.values()
 
 
+def release_parts(frame: Frame, identity: Identity) -> None:
+    """A class whose base cannot be read may be a module: who moves it moves its parts. Those that it moved itself stay."""
+    for value in frame.heap.get(identity).fields.values():
+        for part in value.objects:
+            thing = frame.heap.get(part)
+            if thing.home is not None and all(p.origin is not None and p.origin.why == "module" for p in thing.home):
+                frame.heap.put(part, thing._replace(home=nowhere()))
+
+
 def _bring_home(frame: Frame, identity: Identity) -> None:
     """A module is where its user moves it, with all that it registers."""
     frame.heap.gather(identity)

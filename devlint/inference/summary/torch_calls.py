@@ -119,7 +119,8 @@ def call_record(frame: Frame, node: ast.Call, name: str, record: Function, argum
     if record.host_only:
         for at_, value in arguments.positional:
             read_by_host(frame, at_, value, node, name)
-        return ARRAY if record.result in ("ndarray", "unknown") else NOTHING
+        many = any(value.kind in ("array", "list", "tuple") or value.is_tensor for value in arguments.values())
+        return ARRAY._replace(proved=many) if record.result in ("ndarray", "unknown") else NOTHING
     operands = list(tensor_operands(frame, record, arguments))
     _need_together(frame, node, name, record, operands)
     _out(frame, node, name, arguments, operands)
@@ -196,6 +197,9 @@ def _result(
 ) -> Value:
     """The tensor that a function gives."""
     dims = zero_dim(record, arguments, operands)
+    out = arguments.named.get("out")
+    if out is not None and out[1].places:
+        return Value("tensor", out[1].places, proved=out[1].proved)
     device = device_of(arguments.named["device"][1]) if "device" in arguments.named else None
     if "device" in record.accepts and "device" not in arguments.named and "device" in record.params:
         position = record.params.index("device")

@@ -165,6 +165,8 @@ class Judge:
             return None
         if off.origin.why in _CHOSEN or each.how == "paths":
             return "contract"
+        if off.origin.why == "module" and not self.aware:
+            return "contract"  # nothing here uses an accelerator
         if any(self._handles_devices(site) for site in (each.site, self.root) if site is not None):
             return "intended"
         return "intended" if self.aware and root.startswith("self") else "contract"
