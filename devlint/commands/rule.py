@@ -91,9 +91,11 @@ misspelled comment, the message shows the right spelling.
 #: What the `level` of a rule means, in words.
 _ASSUMED = "tensor arguments, module parameters and device variables may be on an accelerator"
 _SURE: dict[Level, str] = {
-    "certain": "The code alone proves the findings of this rule.",
+    "certain": "The findings of this rule follow from the code, without an assumption.",
     "assume": f"The findings of this rule assume that {_ASSUMED}.",
-    "certain / assume": f"The code alone proves some findings of this rule.\nThe others assume that {_ASSUMED}.",
+    "certain / assume": (
+        f"Some findings of this rule follow from the code, without an assumption.\nThe others assume that {_ASSUMED}."
+    ),
 }
 
 
@@ -129,7 +131,8 @@ class Explained:
             )
         if code == UNREADABLE_FILE.code:
             rows = [
-                f"* Only `{code}` or its name in `ignore` or `per-file-ignores` turns the rule off.",
+                f"* `ignore` and `per-file-ignores` turn the rule off if they contain `{code}` or `{UNREADABLE_FILE.name}`.",
+                "* A shorter prefix, such as `DEV9`, does not turn it off.",
             ]
         return "\n".join(("## Options", *rows)) + "\n"
 

@@ -6,7 +6,7 @@ The rule reports functions of `torch.accelerator` that raise an error on a machi
 
 ## Why it matters
 `torch.cuda.empty_cache()` does nothing on a machine without a GPU. `torch.accelerator.empty_cache()` raises
-`RuntimeError`. If you replace only the name, code that ran on the CPU stops.
+`RuntimeError`. If you only replace `cuda` by `accelerator`, a program that ran on the CPU stops at this call.
 
 ## Example
     import torch
@@ -36,8 +36,8 @@ The rule does not report these cases:
 * The call is inside a `try` that catches errors.
 * The function works on every machine: `is_available`, `device_count`, `current_accelerator`.
 
-A function may be called only under such a condition. The rule sees this only if the name of the function mentions the
-accelerator. Otherwise the rule reports the calls inside the function.
+Sometimes the condition is not in the function but around all calls of the function. The rule recognizes this only if
+the name of the function mentions the accelerator. Otherwise the rule reports the calls inside the function.
 """
 
 from __future__ import annotations

@@ -38,10 +38,10 @@ These expressions are not reported:
 - A move whose argument is not known to be a device. `.to(x)` also takes a dtype or a tensor.
 - A tensor that is assigned to a variable before the move.
 - A factory call with `out=`.
-- A factory call with `requires_grad`. Now the created tensor collects the gradient. After the edit, the tensor on the
-  device would collect the gradient.
-- A `.to` call that also changes another property, such as the memory format. A change of the dtype is still reported
-  after `zeros`, `ones`, `eye` and `empty`.
+- A factory call with `requires_grad`. An edit would change which tensor collects the gradient: the tensor on the device
+  instead of the tensor that the factory creates.
+- A `.to` call that changes the device and another property, such as the memory format. There is one exception: a `.to`
+  call that changes the device and the dtype is reported if it follows `zeros`, `ones`, `eye` or `empty`.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ The rule does not report these cases:
 * The call is `torch.cuda.set_device`, and the file uses NCCL, which runs only on CUDA.
 * The call does nothing without the accelerator: `empty_cache`, `manual_seed_all`, `memory_allocated`.
 
-A function may be called only under such a condition. The rule sees this only if the name of the function mentions the
-accelerator. Otherwise the rule reports the calls inside the function.
+Sometimes the condition is not in the function but around all calls of the function. The rule recognizes this only if
+the name of the function mentions the accelerator. Otherwise the rule reports the calls inside the function.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A function or class of `torch.cuda` is used, although torch has one for all accelerators.
+"""The code uses a function or class of `torch.cuda`, although torch has an equivalent for all accelerators.
 
 ## What it flags
 The rule is off by default. It reports functions, classes and exceptions of `torch.cuda`, `torch.xpu`, `torch.mps` and
-`torch.mtia` for which torch also has one for all accelerators. The one for all accelerators must exist in the lowest
-torch version that the project supports. Examples are `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream` and
+`torch.mtia` that have an equivalent for all accelerators. The lowest torch version that the project supports must have
+this equivalent. Examples of equivalents are `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream` and
 `torch.OutOfMemoryError`.
 
 ## Why it matters
@@ -30,8 +30,8 @@ The fix is unsafe: on a machine with another accelerator, the code starts to use
   an accelerator. The fix replaces them only under a guard, or adds a guard.
 * The fix removes `torch.cuda.manual_seed(s)` after `torch.manual_seed(s)`. The call of `torch.manual_seed` already
   seeds every device.
-* The fix replaces the condition `torch.cuda.is_available()` only when the code under this condition does not use CUDA
-  after the fix.
+* The fix keeps the condition `torch.cuda.is_available()` if the edited code under this condition still uses CUDA.
+  Otherwise the fix replaces the condition.
 
 The rule makes a suggestion without an edit in these cases:
 
@@ -44,12 +44,13 @@ The rule makes a suggestion without an edit in these cases:
 ## Known limits
 The rule does not report these cases:
 
-* No function for all accelerators does the same, as for `get_device_name`. A guard around `get_device_name` is not
-  reported either.
+* The function has no equivalent for all accelerators. An example is `get_device_name`. A guard around
+  `get_device_name` is not reported either.
 * The file handles each of several accelerators separately.
 * The file loads CUDA kernels.
 
-DEV205 reports a call without a guard that raises an error. DEV211 reports the choice of a device.
+DEV205 reports a call that has no guard and raises an error on a machine without the accelerator. DEV211 reports the
+choice of a device.
 
 The code may store the result of `torch.cuda.is_available()` in a variable or in a class. The rule does not follow this
 result to the code that uses it.

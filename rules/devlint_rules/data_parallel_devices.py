@@ -27,8 +27,8 @@ Use instead:
         return torch.nn.DataParallel(model)
 
 ## Fix safety
-The fix is unsafe. Without `device_ids`, `DataParallel` uses all visible GPUs and splits each batch into parts of a
-different size.
+The fix is unsafe. Without `device_ids`, `DataParallel` uses all visible GPUs. These may be more or fewer GPUs than
+`device_ids` lists. The fix then changes the number of parts of each batch.
 
 ## Known limits
 - `device_ids=[0]` is not reported.

@@ -11,9 +11,9 @@ spelling.
 - A name is not reported if the torch module creates attributes at run time.
 
 ## Why it matters
-The line raises `AttributeError` or `ImportError` as soon as it runs. Python does not evaluate an annotation under
-`from __future__ import annotations`, so the annotation raises no error. Often the name belongs to another module or
-another library, or torch removed the name long ago.
+The line raises `AttributeError` or `ImportError` as soon as it runs. A name in a type annotation is an exception if the
+file contains `from __future__ import annotations`: Python does not evaluate the annotation, so nothing fails. Often the
+name belongs to another module or another library, or torch removed the name long ago.
 
 ## Example
     import torch

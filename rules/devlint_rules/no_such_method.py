@@ -12,8 +12,8 @@
 - The code calls an attribute: `x.device()` or `x.is_cuda()`. The attribute `device` is a `torch.device`, and
   `is_cuda` is a bool.
 
-The rule reports an object only if the code proves the type of the object. It does not report an object if a class in
-the file defines the method or attribute for it.
+The rule reports an object only if the code proves the type of the object. It does not report an object if the class
+of the object is in the file and defines the method or attribute.
 
 ## Why it matters
 The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call. An optimizer keeps its

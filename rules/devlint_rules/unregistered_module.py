@@ -10,8 +10,8 @@ The rule also reports these cases:
 * The container is filled in a local variable or in another method, and is then assigned to the attribute.
 * The container is an argument of the constructor. The annotation of the argument says that the container holds modules
   (`parts: Sequence[Encoder]`), and methods call its items.
-* A function from `functools` wraps the module: `partial(net)`, `lru_cache()(net)`. Methods call the wrapper, and
-  `__init__` does not also assign the module to an attribute.
+* A function from `functools` wraps the module: `partial(net)`, `lru_cache()(net)`. Methods call the wrapper.
+  `__init__` does not assign the module itself to an attribute, so torch does not register it.
 * The class of the items is defined in a file that cannot be read. The name of the class looks like the name of a
   network (`WideResNet`, `UpsamplingModule`), and methods call the items.
 
@@ -72,7 +72,8 @@ The rule reports nothing in these cases:
 * The modules have neither parameters nor buffers. The rule knows this only for torch's modules and for classes that the
   file defines.
 * The contents of the container are unknown.
-* The container is a list with one variable: `self.hidden = [module]`. Many programs avoid registration by such a list.
+* The container is a list with one variable: `self.hidden = [module]`. Many programs use a list with one item
+  on purpose, so that torch does not register the module.
 * A comment on the line or above it mentions registration: "not registered on purpose", "a list instead of a
   ModuleList".
 """
