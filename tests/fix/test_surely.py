@@ -34,16 +34,18 @@ FILES = {
             steps = torch.arange(3)
             return self.body(x) + steps + self.last
     """,
-    "module that is an argument": f"""
+    "module that another function makes as well": f"""
     import torch
     from torch import nn
 
-    def run(net: nn.Module, x, n):
+    def run(x, n):
+        net = nn.Linear(3, 3)
         y = x
         {LONG}
         return net(y)
 
-    def noise(net: nn.Module, generator: torch.Generator):
+    def noise(generator: torch.Generator):
+        net = nn.Linear(3, 3)
         return torch.randn(3, generator=generator).to(next(net.parameters()).device)
     """,
     "module that is made and moved": f"""
