@@ -45,7 +45,7 @@ The rule does not report these cases:
 
 * The call is under a condition that holds only where the accelerator is present: `if torch.cuda.is_available()`,
   `if device.type == "cuda"`, `if use_cuda`.
-* The call is inside a `try` that catches errors.
+* The call is inside a `try` that catches the error. `except AttributeError` does not catch it.
 * The name of the function, the class or the file mentions the accelerator.
 * The file loads CUDA kernels or captures CUDA graphs.
 * The call is `torch.cuda.set_device`, and the file uses NCCL, which runs only on CUDA.

@@ -26,7 +26,7 @@ Use instead:
         return torch.cuda.memory_reserved() if torch.cuda.is_available() else 0
 
 ## Fix safety
-- The fix is safe if the new name does the same.
+- The fix is safe if the new name does the same on every supported torch.
 - The fix is unsafe for `pin_memory_device`. torch ignores this argument from version 2.9 on.
 - The rule makes a suggestion without an edit if no new name does exactly the same, or if the lowest supported torch
   does not have the new name.

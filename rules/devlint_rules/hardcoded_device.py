@@ -44,6 +44,8 @@ The fix is safe when all of these are true:
 * The literal has no index, or its index is 0.
 * No call changes the current GPU.
 * The use is not inside a `try`.
+* No other line of the file needs the accelerator.
+* The torch that the file can run with has every name that the fix writes.
 
 The fix is also safe when the literal has no index and a variable in scope is proved to hold the same accelerator.
 

@@ -37,6 +37,9 @@ The fix adds `.cpu()`, and `.detach()` where the tensor may have a gradient. The
 returns the tensor itself and `.detach()` shares its memory. For a tensor with a gradient, the call without `.detach()`
 always fails.
 
+The fix is unsafe when the called function may write to the array, for example with `out=`. The tensor would not get the
+result.
+
 There is no fix when the edit would remove a comment. For a list of tensors, the rule makes a suggestion without an
 edit.
 
