@@ -52,8 +52,9 @@ def walk_of(through: ast.expr, target: ast.expr) -> Walk | None:
             return walk_of(inner, target)
         if name == "enumerate":
             return _pairs(inner, target)
-        if name == "range" and isinstance(inner, ast.Call) and ast.unparse(inner.func) == "len" and inner.args:
-            return Walk(inner.args[0], _names(target), frozenset())
+        if name == "range" and isinstance(inner, ast.Call) and inner.args:
+            if isinstance(inner.func, ast.Name) and inner.func.id == "len":
+                return Walk(inner.args[0], _names(target), frozenset())
     if isinstance(through, ast.Call) and isinstance(through.func, ast.Attribute) and not through.args:
         container = through.func.value
         if through.func.attr == "items":

@@ -94,7 +94,7 @@ class Judge:
         )
         if not _is_allowed(each, off_at, first_is_off):
             return None
-        if kind in ("given", "device") and ((SAME, True) in condition or _is_on_host(condition, other_at)):
+        if kind in ("given", "device") and ((SAME, True) in condition or other_at.atom.key in _on_host(condition)):
             return None
         if kind == "given" and (
             _is_fallback(off, off_at)
@@ -125,7 +125,7 @@ class Judge:
         self, each: Constraint, kind: str | None, off: Alternative, other: Operand, other_at: Alternative, is_root: bool
     ) -> Evidence | None:
         if kind == "named":
-            if _says_host(each.condition | off.condition | other_at.condition):
+            if _on_host(each.condition | off.condition | other_at.condition):
                 return "contract"
             return "called" if each.chain else "named"
         if kind == "device":
@@ -194,17 +194,9 @@ def _handed(each: Constraint, first_is_off: bool) -> tuple[Step | None, Path | N
     return each.chain[len(each.chain) - depth], path if depth == 1 else None
 
 
-def _says_host(condition: Condition) -> bool:
-    """Whether a condition says of something given that it is on the host."""
-    return any(test[0] == "device" and outcome == (test[2] not in ACCELERATORS) for test, outcome in condition)
-
-
-def _is_on_host(condition: Condition, at: Alternative) -> bool:
-    """Whether a condition says that something given is on the CPU, or names it."""
-    return any(
-        test[0] == "device" and test[1] == at.atom.key and outcome == (test[2] not in ACCELERATORS)
-        for test, outcome in condition
-    )
+def _on_host(condition: Condition) -> set[Path]:
+    """The access paths of which a condition says that they are on the host, or name it."""
+    return {test[1] for test, outcome in condition if test[0] == "device" and outcome == (test[2] not in ACCELERATORS)}
 
 
 def _is_off(x: Alternative, y: Alternative) -> bool:
