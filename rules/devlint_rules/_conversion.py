@@ -30,9 +30,10 @@ from devlint.api import (
     Portability,
     RunDeviceNeed,
 )
-from devlint_rules._run_device import guard_of, guarded_type, placement_of, says_accelerator
-from devlint_rules._shared import parsed
-from devlint_rules._torch import has_torch
+
+from ._run_device import guard_of, guarded_type, placement_of, says_accelerator
+from ._shared import parsed
+from ._torch import has_torch
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
 _AVAILABLE = {

@@ -69,15 +69,16 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._at_hand import run_device
-from devlint_rules._conversion import MOVABLE, TOO_EARLY, is_current, is_safe, portability
-from devlint_rules._run_device import (
+
+from ._at_hand import run_device
+from ._conversion import MOVABLE, TOO_EARLY, is_current, is_safe, portability
+from ._run_device import (
     guard_of,
     may_use_other_cards,
     placed,
     purpose_of,
 )
-from devlint_rules._shared import is_initialized
+from ._shared import is_initialized
 
 
 class CudaMethodCall(Rule[CudaMethod]):

@@ -97,17 +97,18 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._at_hand import run_device
-from devlint_rules._calls import path_to
-from devlint_rules._conversion import TOO_EARLY, choice, is_safe, portability, quote_of
-from devlint_rules._run_device import (
+
+from ._at_hand import run_device
+from ._calls import path_to
+from ._conversion import TOO_EARLY, choice, is_safe, portability, quote_of
+from ._run_device import (
     guard_of,
     may_use_other_cards,
     placed,
     purpose_of,
     under_condition,
 )
-from devlint_rules._shared import parsed, span_of
+from ._shared import parsed, span_of
 
 _ROLES = frozenset({"argument", "assigned", "map", "listed", "computed"})
 
