@@ -332,7 +332,7 @@ class Check:
 def _folded(report: FileReport) -> FileReport:
     """A report whose findings stand for those that they settle."""
     result = report.result
-    if all(each.portability is None for each in (*result.diagnostics, *report.fixed)):
+    if not any(each.decision or each.portability for each in (*result.diagnostics, *report.fixed)):
         return report
     from devlint.folding import fold
 

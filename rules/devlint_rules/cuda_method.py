@@ -71,7 +71,7 @@ from devlint.api import (
 )
 
 from ._at_hand import run_device
-from ._conversion import MOVABLE, TOO_EARLY, is_current, is_safe, portability
+from ._conversion import MOVABLE, TOO_EARLY, decision, is_current, is_safe, portability
 from ._run_device import (
     guard_of,
     may_use_other_cards,
@@ -108,7 +108,14 @@ class CudaMethodCall(Rule[CudaMethod]):
         if event.run_device is not None:
             message += f"; the run's device is `{event.run_device}`"
         fix = self._fix(event, site, call, call.func)
-        return Finding(event.span, message, fix, event.because, portability=portability(event, fix, site.facts))
+        return Finding(
+            event.span,
+            message,
+            fix,
+            event.because,
+            portability=portability(event),
+            decision=decision(event, fix, site.facts),
+        )
 
     def _fix(self, event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix:
         if event.index is not None and (

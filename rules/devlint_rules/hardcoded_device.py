@@ -100,7 +100,7 @@ from devlint.api import (
 
 from ._at_hand import run_device
 from ._calls import path_to
-from ._conversion import TOO_EARLY, choice, is_safe, portability, quote_of
+from ._conversion import TOO_EARLY, choice, decision, is_safe, portability, quote_of
 from ._run_device import (
     guard_of,
     may_use_other_cards,
@@ -172,7 +172,14 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         if event.run_device is not None and event.role != "assigned":
             message += f"; the run's device is `{event.run_device}`"
         fix = self._fix(event, site)
-        return Finding(event.span, message, fix, event.because, portability=portability(event, fix, site.facts))
+        return Finding(
+            event.span,
+            message,
+            fix,
+            event.because,
+            portability=portability(event),
+            decision=decision(event, fix, site.facts),
+        )
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
         if event.role == "listed":
