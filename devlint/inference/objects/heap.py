@@ -235,6 +235,18 @@ class Heap:
                     self.put(part, self.get(part)._replace(home=single(home_of(identity))))
                     self.gather(part, seen)
 
+    def has_layers(self, identity: Identity, depth: int = 0) -> bool:
+        """Whether a module has a layer of torch with parameters: some of its parameters have dimensions then."""
+        thing = self.get(identity)
+        if isinstance(thing.class_, str) and thing.class_.startswith("torch.nn.") and not thing.stateless:
+            if not thing.fields:
+                return True
+        fields = [*thing.fields.values(), *(thing.template.thing.fields.values() if thing.template is not None else ())]
+        heap = self if thing.fields or thing.template is None else thing.template.heap
+        return depth < 5 and any(
+            heap.has_layers(part, depth + 1) for each in fields for part in each.objects if each.kind == "module"
+        )
+
     # -- writing
 
     def write(self, objects: tuple[Identity, ...], entry: str, value: Value) -> None:

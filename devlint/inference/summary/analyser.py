@@ -9,12 +9,13 @@ from devlint.inference.library import protocols
 from devlint.inference.objects.heap import Template, Thing
 from devlint.inference.program.definitions import Class, File, Function, binding_of
 from devlint.inference.program.project import Project
+from devlint.inference.summary import autograd, escapes, stories, unread_calls
 from devlint.inference.summary import calls as _calls
-from devlint.inference.summary import escapes, stories, unread_calls
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.dispatch import evaluate
 from devlint.inference.summary.frame import Frame, State, merge_states
 from devlint.inference.summary.instantiate import KEPT, Instance
+from devlint.inference.summary.items import entry_under, keep_parameters
 from devlint.inference.summary.library_modules import birthplace
 from devlint.inference.summary.model import Site, Summary
 from devlint.inference.summary.parameters import declared, documented_tensors, used_as_tensors
@@ -163,6 +164,11 @@ class Analyser:
         frame.site.tensors = set(used_as_tensors(function.file, function, roots, _is_beside(function, receiver)))
         if start and names[0] != "self":
             frame.site.tensors = {("self", *path[1:]) if path[0] == names[0] else path for path in frame.site.tensors}
+        if names and not start and autograd.gets_context(function):
+            start = 1
+            identity = ("path", (names[0],))
+            frame.heap.put(identity, Thing("instance", autograd.CONTEXT))
+            frame.state.names[names[0]] = Value("instance", objects=(identity,), path=(names[0],))
         for each in function.all_parameters()[start:]:
             value = self._argument(frame, function, each, defaults.get(each.arg), documented)
             frame.state.names[each.arg] = value
@@ -374,8 +380,19 @@ class Analyser:
         for name, (_, value) in arguments.named.items():
             if name in known:
                 found[name] = value
+        self._spread(frame, function, found, arguments)
         self._defaults(frame, function, found, arguments, known)
         return found
+
+    def _spread(self, frame: Frame, function: Function, found: dict[str, Value], arguments: Arguments) -> None:
+        """`**batch` gives each argument that has no default, under its name."""
+        node, mapping = arguments.named.get("**", (None, None))
+        if mapping is None or node is None or mapping.kind not in ("batch", "dict", "unknown"):
+            return
+        first = 1 if function.owner is not None and binding_of(function) != "static" else 0
+        for each in function.all_parameters()[first:]:
+            if each.arg not in found and each.arg not in function.defaults():
+                found[each.arg] = entry_under(frame, mapping, each.arg, node)
 
     def _defaults(
         self, frame: Frame, function: Function, found: dict[str, Value], arguments: Arguments, known: set[str]
@@ -431,6 +448,8 @@ class Analyser:
             self.call(frame, init, me, arguments, node)
         elif class_.is_data:
             self._fill_data(frame, class_, me, arguments)
+        elif class_.family == "Optimizer":
+            keep_parameters(frame, me, arguments.value(0, "params"))
         elif not class_.is_read:
             unread_calls.reach(frame, arguments.values())
         if class_.is_module:

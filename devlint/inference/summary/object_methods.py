@@ -205,9 +205,9 @@ def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, argumen
     if name in _SAME_MODULE:
         return base
     if name in ("parameters", "buffers"):
-        return Value("iterator", parts=(Value("tensor", frame.home(base)),))
+        return Value("iterator", parts=(Value("tensor", frame.parameters(base)),))
     if name in ("named_parameters", "named_buffers"):
-        return Value("iterator", parts=(Value("tuple", parts=(STRING, Value("tensor", frame.home(base)))),))
+        return Value("iterator", parts=(Value("tuple", parts=(STRING, Value("tensor", frame.parameters(base)))),))
     if name in ("register_buffer", "register_parameter", "add_module", "register_module"):
         return _register(frame, base, name, arguments)
     if name in ("append", "insert", "add_module") and arguments.positional:
@@ -334,7 +334,7 @@ def _perhaps_tensor(frame: Frame, node: ast.Call, base: Value, name: str, argume
     if record is not None and record.mixing in ("exact", "scalar") and isinstance(node.func, ast.Attribute):
         operands: list[tuple[ast.AST, Value]] = [(node.func.value, base)]
         operands += [(n, v) for n, v in arguments.positional if v.is_tensor]
-        frame.together("method", record.mixing, name, operands, node, soft=True)  # type: ignore[arg-type]
+        frame.together("method", record.mixing, name, operands, node, guessed=True)  # type: ignore[arg-type]
     return Value("unknown", with_zero_dim(base.places, None), proved=False)
 
 

@@ -421,8 +421,9 @@ def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
                 frame.need(
                     "function", "exact", "torch.autograd.grad", frame.operand(*outputs), frame.operand(at_, value), node
                 )
-    inputs = arguments.value(1, "inputs")
-    return Value("tensors", inputs.places if inputs is not None and inputs.places else nowhere(), proved=True)
+    inputs = arguments.value(1, "inputs") or NOTHING
+    parts = [part for part in frame.heap.parts_of(inputs) if part.is_tensor] or [inputs]
+    return Value("tensors", parts[0].places or nowhere(), proved=True)
 
 
 _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
