@@ -367,6 +367,8 @@ class Heap:
                 found += [self.settled(each) for key, each in thing.fields.items() if key.startswith("[")]
                 if not thing.fields and thing.template is not None:
                     item = self.field(identity, ITEM)
+                    if item is None and identity[0] == "path" and len(identity[1]) < DEPTH:
+                        item = given((*identity[1], ITEM))
                     found += [item] if item is not None else []
         return found
 

@@ -539,6 +539,11 @@ def _answer(test: tuple[Any, ...], value: Value) -> bool | None:
     return None
 
 
+def _is_loaded(places: Places) -> bool:
+    """Whether a value came out of a file: its parts are where it was loaded to."""
+    return bool(places) and all(each.origin is not None and each.origin.why == "loaded" for each in places)
+
+
 def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
     """One more entry of an access path."""
     if value.objects:
@@ -560,6 +565,8 @@ def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
         return Value("device", value.places)
     if value.is_tensor:
         return value._replace(kind="tensor", path=None) if entry.startswith("[") else NUMBER
+    if value.kind == "unknown" and value.path is None and _is_loaded(value.places):
+        return value
     if value.kind == "loader" and entry.startswith("[") and value.parts:
         return value.parts[0]
     if value.kind == "iterator" and value.parts:

@@ -40,10 +40,16 @@ from devlint.inference.terms.values import (
 _VIEWS = frozenset({"data", "T", "mT", "H", "mH", "grad", "real", "imag", "_grad"})
 
 
+#: Attributes of classes and functions that are strings [Python's language reference, "Special attributes"].
+_NAMES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+
+
 def attribute(frame: Frame, base: Value, name: str, node: ast.AST) -> Value:
     """What an attribute of a value is."""
     if base.kind in ("tensor", "tensors", "batch"):
         return _of_tensor(frame, base, name)
+    if name in _NAMES:
+        return STRING
     if name == "dtype" and base.kind in ("unknown", "module", "instance"):
         return Value("dtype")
     if base.objects:

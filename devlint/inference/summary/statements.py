@@ -10,7 +10,7 @@ from devlint.inference.program.definitions import Function
 from devlint.inference.summary import binding, switches, tests, walks
 from devlint.inference.summary.dispatch import evaluate, silent
 from devlint.inference.summary.expressions import SYMBOLS, combine
-from devlint.inference.summary.frame import Frame, Loop, State, merge_states
+from devlint.inference.summary.frame import ROUND, Frame, Loop, State, merge_states
 from devlint.inference.summary.items import item_of
 from devlint.inference.terms.conditions import ALWAYS, Condition, compatible
 from devlint.inference.terms.places import nowhere
@@ -143,6 +143,7 @@ def _loop(frame: Frame, body: list[ast.stmt], start: Callable[[], None], runs: b
     for round in (0, 1):
         loop = Loop()
         frame.loops.append(loop)
+        frame.versions[ROUND] = frame.version(ROUND) + 1
         start()
         run_block(frame, body)
         frame.loops.pop()

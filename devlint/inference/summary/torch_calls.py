@@ -189,7 +189,9 @@ def _in_sequence(frame: Frame, node: ast.expr, value: Value, sure: bool) -> Iter
     )
     for at_, part in zip(nodes, parts, strict=True):
         if part.is_tensor or (part.kind == "unknown" and part.places and sure):
-            yield at_, part._replace(kind="tensor")
+            items = [(each,) for each in part.places] if value.kind == "list" else [part.places]
+            for places in items:  # two items of a list may be at two of its places
+                yield at_, part._replace(kind="tensor", places=places)
 
 
 def _result(
@@ -409,6 +411,24 @@ def _default(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return NONE
 
 
+def _functional_call(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`functional_call(module, weights, arguments)`: the module with other weights, which the arguments must be with.
+
+    Source: torch/_functorch/functional_call.py.
+    """
+    weights, given = arguments.get(1, "parameter_and_buffer_dicts"), arguments.get(2, "args")
+    parts = [part for part in frame.heap.parts_of(weights[1]) if part.is_tensor] if weights is not None else []
+    if weights is None or not parts:
+        module = arguments.value(0, "module")
+        return Value("tensor", frame.home(module) if module is not None and module.objects else nowhere())
+    first = frame.operand(weights[0], parts[0])
+    values = (frame.heap.parts_of(given[1]) or [given[1]]) if given is not None else []
+    for value in values:
+        if given is not None and value.is_tensor:
+            frame.need("function", "exact", "functional_call", first, frame.operand(given[0], value), node)
+    return Value("tensor", with_zero_dim(parts[0].places, None))
+
+
 def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     """`torch.autograd.grad(outputs, inputs, grad_outputs)`: each gradient is where its output is.
 
@@ -431,6 +451,8 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.accelerator.current_accelerator": _current_accelerator,
     "torch.load": _load,
     "torch.autograd.grad": _gradient,
+    "torch.func.functional_call": _functional_call,
+    "torch.nn.utils.stateless.functional_call": _functional_call,
     "torch.nn.Parameter": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
     "copy.deepcopy": _copy,
