@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from devlint.inference.terms.conditions import ALWAYS, Condition
+from devlint.inference.terms.conditions import ALWAYS, Condition, of_a_round
 from devlint.inference.terms.places import (
     DEPTH,
     Alternative,
@@ -274,6 +274,17 @@ class Heap:
             thing = self.get(identity)
             old = thing.fields.get(ITEM)
             self.put(identity, thing.with_field(ITEM, value if old is None else merge(old, value)))
+
+    def leave_round(self) -> None:
+        """After a round of a loop, a list may hold items of any round, whatever its tests said."""
+        for identity, thing in list(self.things.items()):
+            item = thing.fields.get(ITEM) if thing.kind == "list" else None
+            if item is not None and any(of_a_round(each.condition) for each in item.places):
+                found: Places = ()
+                for each in item.places:
+                    single_ = (each._replace(condition=each.condition - of_a_round(each.condition)),)
+                    found = join(found, single_) if found else single_
+                self.put(identity, thing.with_field(ITEM, item._replace(places=found)))
 
     def shift(self, objects: tuple[Identity, ...]) -> None:
         """The items of a list may have other numbers from now on."""

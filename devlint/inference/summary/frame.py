@@ -43,9 +43,6 @@ class Summaries(Protocol):
     def construct(self, frame: Frame, class_: Class, arguments: Any, node: ast.AST) -> Value: ...
 
 
-#: In `Frame.versions`: the round of a loop.
-ROUND = "round"
-
 #: Two places with the origin of each.
 Pair: TypeAlias = frozenset[tuple[Atom, Origin | None]]
 

@@ -10,9 +10,9 @@ from devlint.inference.program.definitions import Function
 from devlint.inference.summary import binding, switches, tests, walks
 from devlint.inference.summary.dispatch import evaluate, silent
 from devlint.inference.summary.expressions import SYMBOLS, combine
-from devlint.inference.summary.frame import ROUND, Frame, Loop, State, merge_states
+from devlint.inference.summary.frame import Frame, Loop, State, merge_states
 from devlint.inference.summary.items import item_of
-from devlint.inference.terms.conditions import ALWAYS, Condition, compatible
+from devlint.inference.terms.conditions import ALWAYS, ROUND, Condition, compatible
 from devlint.inference.terms.places import nowhere
 from devlint.inference.terms.values import NONE, NOTHING, Value
 
@@ -152,6 +152,7 @@ def _loop(frame: Frame, body: list[ast.stmt], start: Callable[[], None], runs: b
         for each in loop.continues:
             end = merge_states(end, each)
         left = loop.breaks
+        end.heap.leave_round()
         after = end
         if round == 0:
             again, first = _rounds(frame, end, before)

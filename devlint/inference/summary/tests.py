@@ -8,9 +8,9 @@ from typing import Any
 from devlint import knowledge
 from devlint.inference.summary import moves, walks
 from devlint.inference.summary.dispatch import evaluate, peek
-from devlint.inference.summary.frame import ROUND, Frame
+from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.parameters import path_of
-from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, DATA, SAME, Condition, Test, both
+from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, DATA, ROUND, SAME, Condition, Test, both
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, at, show_path, single
 from devlint.inference.terms.values import NONE, OTHER, Kind, Value

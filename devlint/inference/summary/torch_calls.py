@@ -123,6 +123,7 @@ def call_record(frame: Frame, node: ast.Call, name: str, record: Function, argum
         return ARRAY._replace(proved=many) if record.result in ("ndarray", "unknown") else NOTHING
     operands = list(tensor_operands(frame, record, arguments))
     _need_together(frame, node, name, record, operands)
+    _need_items_together(frame, node, name, record, arguments)
     _out(frame, node, name, arguments, operands)
     result = record.result_of(
         len(arguments.positional), arguments.given_keywords(),
@@ -154,6 +155,17 @@ def _need_together(frame: Frame, node: ast.Call, name: str, record: Function, op
     elif record.mixing == "index":
         first, last = operands[0], operands[-1]
         frame.need("index", "index", name, frame.operand(*first), frame.operand(*last), node)
+
+
+def _need_items_together(frame: Frame, node: ast.Call, name: str, record: Function, arguments: Arguments) -> None:
+    """Two items of one list may be at two of the places where its items are."""
+    if record.mixing not in ("exact", "scalar", "expanded"):
+        return
+    for i in record.sequence_params:
+        at_, value = arguments.positional[i] if i < len(arguments.positional) else (node, NOTHING)
+        for item in frame.heap.parts_of(value) if value.kind == "list" else ():
+            items = [(at_, item._replace(kind="tensor", places=(each,))) for each in item.places]
+            frame.together("function", record.mixing, name, items, node)  # type: ignore[arg-type]
 
 
 def _out(frame: Frame, node: ast.Call, name: str, arguments: Arguments, operands: list[Argument]) -> None:
@@ -189,9 +201,7 @@ def _in_sequence(frame: Frame, node: ast.expr, value: Value, sure: bool) -> Iter
     )
     for at_, part in zip(nodes, parts, strict=True):
         if part.is_tensor or (part.kind == "unknown" and part.places and sure):
-            items = [(each,) for each in part.places] if value.kind == "list" else [part.places]
-            for places in items:  # two items of a list may be at two of its places
-                yield at_, part._replace(kind="tensor", places=places)
+            yield at_, part._replace(kind="tensor")
 
 
 def _result(
