@@ -400,6 +400,7 @@ class _Check:
             evidence=getattr(event, "evidence", None),
             proof=_proof(event),
             portability=finding.portability or rule.meta.portability,
+            decision=finding.decision,
         )
         known = self.found.setdefault((rule.meta.code, finding.span), diagnostic)
         if known.certainty == "assume" and certainty == "certain":

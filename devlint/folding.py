@@ -1,8 +1,8 @@
 """Findings that one decision settles, as the one finding of a report.
 
-Twelve lines that name a card are one decision: the first of them stands for all. And where a machine without the card
-stops, it never reaches what follows on the same way, so that finding stands for what it dominates as well. Only findings
-about other machines are folded (`Portability`): what is wrong on every machine stands for itself.
+Twelve lines that name a card are one decision: the first of them stands for all. So are all moves of one dataset to an
+accelerator. A rule says what is one decision (`Finding.decision`). And where a machine without the card stops, it never
+reaches what follows on the same way, so a finding about other machines (`Portability`) stands for those that it dominates.
 
 `Linter.check` gives each place its own finding, so that comments, baselines and fixes know them by place; a report folds
 what is left of them. A finding stands for none that is graver than itself.
@@ -24,7 +24,7 @@ def fold(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
     taken: dict[int, list[int]] = {}
     left = list(range(len(diagnostics)))
     for leader in sorted(left, key=lambda i: (diagnostics[i].severity.rank, i)):
-        if leader not in left or diagnostics[leader].portability is None:
+        if leader not in left or not (diagnostics[leader].decision or diagnostics[leader].portability):
             continue
         others = [i for i in left if i != leader]
         settled = [i for i in others if _settles(diagnostics[leader], diagnostics[i])]
@@ -36,8 +36,7 @@ def fold(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 def _settles(leader: Diagnostic, other: Diagnostic) -> bool:
     """Whether both are the same decision, and the first weighs as much."""
-    ours, theirs = leader.portability, other.portability
-    if ours is None or theirs is None or not ours.decision or ours.decision != theirs.decision:
+    if not leader.decision or leader.decision != other.decision:
         return False
     return leader.severity.rank <= other.severity.rank and _trust(leader) is _trust(other)
 
@@ -46,7 +45,7 @@ def _stops_before(found: Sequence[Diagnostic], leader: int, settled: Iterable[in
     """Whether a machine stops at the leader, or at a place of the same decision, before it reaches another finding."""
     if found[other].portability is None or found[leader].severity.rank > found[other].severity.rank:
         return False
-    if _decision(found[other]) and _decision(found[other]) != _decision(found[leader]):
+    if found[other].decision and found[other].decision != found[leader].decision:
         return False  # another choice
     if _trust(found[other]) is Safety.SAFE and _trust(found[leader]) is not Safety.SAFE:
         return False  # `--fix` settles it alone
@@ -56,10 +55,6 @@ def _stops_before(found: Sequence[Diagnostic], leader: int, settled: Iterable[in
 
 def _trust(diagnostic: Diagnostic) -> Safety:
     return diagnostic.fix.safety if diagnostic.fix is not None else Safety.HINT
-
-
-def _decision(diagnostic: Diagnostic) -> str:
-    return diagnostic.portability.decision if diagnostic.portability is not None else ""
 
 
 def dominates(first: Way, second: Way) -> bool:
@@ -145,14 +140,13 @@ def _leader(diagnostic: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
 
 
 def _written(same: Sequence[Diagnostic]) -> str:
-    """`, written 12 times (lines 3-14)`."""
+    """`, written 12 times (lines 3-14)`; of what is wrong on every machine ` (12 times, lines 3-14)`."""
     if len(same) == 1:
         return ""
     times = "twice" if len(same) == 2 else f"{len(same)} times"
     cells = sorted({each.cell for each in same if each.cell is not None})
-    if cells:
-        return f", written {times} ({_range('cell', cells)})"
-    return f", written {times} ({_range('line', sorted({each.start.row for each in same}))})"
+    places = _range("cell", cells) if cells else _range("line", sorted({each.start.row for each in same}))
+    return f" ({times}, {places})" if same[0].portability is None else f", written {times} ({places})"
 
 
 def _range(noun: str, numbers: Sequence[int]) -> str:

@@ -153,3 +153,65 @@ def way_of(text: str, line: int) -> tuple[int, ...]:
 )
 def test_a_place_dominates_what_runs_only_after_it(text: str, first: int, second: int, expected: bool) -> None:
     assert dominates(way_of(text, first), way_of(text, second)) is expected
+
+
+# Findings that are wrong on every machine
+
+LOADED = """import torch
+from torch.utils.data import DataLoader, Dataset
+
+device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+
+class Rows(Dataset):
+    def __getitem__(self, i):
+{moves}
+
+"""
+LOADER = "\n\ndef loader(rows):\n    return DataLoader(Rows(), num_workers=4)\n"
+
+
+def moved(cli: Cli, text: str) -> list[str]:
+    Path("a.py").write_text(text)
+    return [line for line in cli("--select", "DEV605").out.splitlines() if line.startswith("a.py:")]
+
+
+def test_the_moves_of_one_dataset_are_one_finding(cli: Cli) -> None:
+    moves = "        x = torch.zeros(3).to(device)\n        y = torch.ones(3).to(device)\n        return x, y"
+    assert moved(cli, LOADED.format(moves=moves) + LOADER) == [
+        "a.py:9:13: DEV605 `__getitem__` uses the accelerator, but it runs in a worker process of the data loader "
+        "(twice, lines 9 and 10)"
+    ]
+
+
+def test_moves_in_both_arms_of_a_choice_are_one_finding(cli: Cli) -> None:
+    moves = (
+        "        if i:\n            return torch.tensor(i, device=device)\n"
+        "        return torch.tensor([0, 0], device=device), torch.tensor([1, 0]).to(device)"
+    )
+    (line,) = moved(cli, LOADED.format(moves=moves) + LOADER)
+    assert line.endswith(" (3 times, lines 10 and 11)")
+
+
+def test_each_dataset_is_a_decision(cli: Cli) -> None:
+    moves = "        return torch.zeros(3).to(device)"
+    other = LOADED.format(moves=moves).partition("class ")[2].replace("Rows", "Others")
+    lines = moved(cli, LOADED.format(moves=moves) + "\nclass " + other + LOADER)
+    assert [line.split(":")[1] for line in lines] == ["9", "14"]
+
+
+def test_the_moves_of_one_collate_function_are_one_finding(cli: Cli) -> None:
+    text = (
+        "import torch\nfrom torch.utils.data import DataLoader\n\n\n"
+        "def collate(rows):\n    x = torch.stack(rows).to('cuda')\n    return x, torch.zeros(3, device='cuda')\n\n\n"
+        "def loader(rows):\n    return DataLoader(rows, collate_fn=collate, num_workers=4)\n"
+    )
+    (line,) = moved(cli, text)
+    assert line.endswith(" (twice, lines 6 and 7)")
+
+
+def test_a_folded_finding_of_a_dataset_lists_the_others(cli: Cli) -> None:
+    moves = "        return torch.zeros(3).to(device), torch.ones(3).to(device)"
+    Path("a.py").write_text(LOADED.format(moves=moves) + LOADER)
+    (row,) = json.loads(cli("--select", "DEV605", "--output-format", "json").out)
+    assert [each["location"]["row"] for each in row["folded"]] == [9]

@@ -202,7 +202,7 @@ def _try(
 
 def _choose(found: Sequence[Diagnostic]) -> tuple[list[TextEdit], list[Diagnostic]]:
     """The edits of the fixes that fit together, and their findings. What one decision settles is settled at once."""
-    decided = {i for i, d in enumerate(found) if d.portability is not None and d.portability.decision}
+    decided = {i for i, d in enumerate(found) if d.decision}
     edits, chosen = choose([d.fix for d in found if d.fix is not None], decided)
     return edits, [found[index] for index in chosen]
 

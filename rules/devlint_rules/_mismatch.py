@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 
 from devlint.api import DeviceMismatch, Edit, Finding, Fix, InsertStatement, Safety, Site, Span, cst
-from devlint_rules import _shared as shared
-from devlint_rules._calls import with_keyword
+
+from . import _shared as shared
+from ._calls import with_keyword
 
 
 def judge(event: DeviceMismatch, site: Site) -> Finding:

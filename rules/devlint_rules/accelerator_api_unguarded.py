@@ -43,7 +43,8 @@ the name of the function mentions the accelerator. Otherwise the rule reports th
 from __future__ import annotations
 
 from devlint.api import ApiCall, Facts, Finding, Fix, LeftAlone, Portability, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._api import AVAILABLE, guarded_statement, service_of, spelled
+
+from ._api import AVAILABLE, guarded_statement, service_of, spelled
 
 
 class AcceleratorApiUnguarded(Rule[ApiCall]):

@@ -71,7 +71,8 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._api import (
+
+from ._api import (
     argument,
     asks_version,
     is_bound_twice,
@@ -82,11 +83,11 @@ from devlint_rules._api import (
     spelled,
     version,
 )
-from devlint_rules._at_hand import RunDevice, run_device
-from devlint_rules._calls import path_to
-from devlint_rules._conversion import converts, is_safe
-from devlint_rules._run_device import purpose_of
-from devlint_rules._torch import has_torch
+from ._at_hand import RunDevice, run_device
+from ._calls import path_to
+from ._conversion import converts, is_safe
+from ._run_device import purpose_of
+from ._torch import has_torch
 
 _OLD = re.compile(
     r"torch\.(?P<type>cuda|cpu)\.amp\.(autocast_mode\.|grad_scaler\.)?(?P<name>autocast|GradScaler"

@@ -63,7 +63,8 @@ from devlint.api import (
     describe,
     may_be_accelerator,
 )
-from devlint_rules._calls import has_double_star, has_star, keywords, with_keyword
+
+from ._calls import has_double_star, has_star, keywords, with_keyword
 
 _CONSTANT = frozenset(
     "torch." + name for name in ("zeros", "ones", "full", "empty", "eye", "tril_indices", "triu_indices")

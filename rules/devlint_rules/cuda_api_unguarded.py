@@ -78,8 +78,9 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._agnostic import replacement_call
-from devlint_rules._api import (
+
+from ._agnostic import replacement_call
+from ._api import (
     AVAILABLE,
     NAMES,
     guarded_statement,
@@ -89,7 +90,7 @@ from devlint_rules._api import (
     service_of,
     spelled,
 )
-from devlint_rules._calls import may_precede, path_to
+from ._calls import may_precede, path_to
 
 # These take a device, and do nothing for one that is not theirs.
 _TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})

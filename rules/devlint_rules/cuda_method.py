@@ -69,15 +69,16 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._at_hand import run_device
-from devlint_rules._conversion import MOVABLE, TOO_EARLY, is_current, is_safe, portability
-from devlint_rules._run_device import (
+
+from ._at_hand import run_device
+from ._conversion import MOVABLE, TOO_EARLY, decision, is_current, is_safe, portability
+from ._run_device import (
     guard_of,
     may_use_other_cards,
     placed,
     purpose_of,
 )
-from devlint_rules._shared import is_initialized
+from ._shared import is_initialized
 
 
 class CudaMethodCall(Rule[CudaMethod]):
@@ -107,7 +108,14 @@ class CudaMethodCall(Rule[CudaMethod]):
         if event.run_device is not None:
             message += f"; the run's device is `{event.run_device}`"
         fix = self._fix(event, site, call, call.func)
-        return Finding(event.span, message, fix, event.because, portability=portability(event, fix, site.facts))
+        return Finding(
+            event.span,
+            message,
+            fix,
+            event.because,
+            portability=portability(event),
+            decision=decision(event, fix, site.facts),
+        )
 
     def _fix(self, event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix:
         if event.index is not None and (

@@ -78,12 +78,13 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._agnostic import has_replacement, replacement_call
-from devlint_rules._api import AVAILABLE, guarded_statement, is_called, is_legacy_type, needs_torch, spelled
-from devlint_rules._calls import path_to
-from devlint_rules._run_device import is_for_accelerator
-from devlint_rules.cuda_api_unguarded import CudaApiUnguarded
-from devlint_rules.cuda_only_selection import is_selection
+
+from ._agnostic import has_replacement, replacement_call
+from ._api import AVAILABLE, guarded_statement, is_called, is_legacy_type, needs_torch, spelled
+from ._calls import path_to
+from ._run_device import is_for_accelerator
+from .cuda_api_unguarded import CudaApiUnguarded
+from .cuda_only_selection import is_selection
 
 _SEEDS = frozenset(
     {"torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.xpu.manual_seed", "torch.xpu.manual_seed_all"}

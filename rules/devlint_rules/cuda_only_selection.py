@@ -35,8 +35,9 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Portability, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._calls import path_to
-from devlint_rules._torch import has_torch
+
+from ._calls import path_to
+from ._torch import has_torch
 
 _STRING = re.compile(r"[\"'](cuda|cpu)(:0)?[\"']\Z")
 _SINCE = (2, 7)  # current_accelerator(check_available=True)

@@ -67,9 +67,10 @@ from devlint.api import (
     Severity,
     Site,
 )
-from devlint_rules._agnostic import has_replacement
-from devlint_rules._api import AVAILABLE, is_legacy_type
-from devlint_rules._run_device import is_for_accelerator
+
+from ._agnostic import has_replacement
+from ._api import AVAILABLE, is_legacy_type
+from ._run_device import is_for_accelerator
 
 _PROGRAM = re.compile(r"(?i)(^|[._])(main|run|train|start|launch|cli|fit|eval)")
 _IN_NAME = re.compile(r"(?i)cuda|gpu|nccl|test|distribut|benchmark")

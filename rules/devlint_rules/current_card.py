@@ -77,10 +77,11 @@ from devlint.api import (
     Symbol,
     cst,
 )
-from devlint_rules._api import is_legacy_type, is_written_out, spelled
-from devlint_rules._calls import with_keyword
-from devlint_rules._run_device import is_for_accelerator, placement_of
-from devlint_rules._shared import parenthesized
+
+from ._api import is_legacy_type, is_written_out, spelled
+from ._calls import with_keyword
+from ._run_device import is_for_accelerator, placement_of
+from ._shared import parenthesized
 
 _STREAMS = frozenset(f"torch.cuda.{name}" for name in ("Stream", "current_stream", "default_stream"))
 #: These tell something of one card.

@@ -42,8 +42,9 @@ import ast
 from dataclasses import replace
 
 from devlint.api import Edit, Facts, Finding, Fix, Parallel, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._at_hand import head_of
-from devlint_rules._shared import name
+
+from ._at_hand import head_of
+from ._shared import name
 
 
 class DataParallelDevices(Rule[Parallel]):

@@ -51,8 +51,9 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._api import argument, asks_version, dtype_of, is_called, serves_accelerator, spelled
-from devlint_rules._at_hand import RunDevice, run_device
+
+from ._api import argument, asks_version, dtype_of, is_called, serves_accelerator, spelled
+from ._at_hand import RunDevice, run_device
 
 
 class DefaultTensorType(Rule[ApiCall]):

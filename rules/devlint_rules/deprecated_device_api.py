@@ -41,8 +41,9 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._agnostic import has_replacement
-from devlint_rules._api import is_called, needs_torch, service_of, spelled, version
+
+from ._agnostic import has_replacement
+from ._api import is_called, needs_torch, service_of, spelled, version
 
 _BELOW = ("torch.cuda.", "torch.accelerator.", "torch.xpu.", "torch.mps.", "torch.mtia.", "torch.backends.cuda.")
 # Values that became functions [torch/__init__.py, _deprecated_attrs].

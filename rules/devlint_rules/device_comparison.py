@@ -96,10 +96,11 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._api import is_device_object
-from devlint_rules._calls import path_to
-from devlint_rules._run_device import purpose_of
-from devlint_rules._shared import parenthesized
+
+from ._api import is_device_object
+from ._calls import path_to
+from ._run_device import purpose_of
+from ._shared import parenthesized
 
 _EQUALITY = frozenset({"==", "!="})
 _MEMBERSHIP = frozenset({"in", "not in"})

@@ -69,7 +69,8 @@ import ast
 import re
 
 from devlint.api import CPU, HOME, Edit, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, Value, cst
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 #: Words in the names of files and functions that measure how long something takes.
 _MEASURES = re.compile(r"bench|latenc|timing|timeit|profil|speed", re.IGNORECASE)

@@ -77,9 +77,10 @@ from devlint.api import (
     describe,
     is_surely_accelerator,
 )
-from devlint_rules import _shared as shared
-from devlint_rules._calls import keywords, with_keyword
-from devlint_rules._torch import has_torch
+
+from . import _shared as shared
+from ._calls import keywords, with_keyword
+from ._torch import has_torch
 
 _DEFAULT_SINCE = (2, 3)  # the torch that has `torch.get_default_device`
 

@@ -59,9 +59,10 @@ from devlint.api import (
     Severity,
     Site,
 )
-from devlint_rules._api import argument, needs_torch
-from devlint_rules._run_device import asked_around, purpose_of, under_condition
-from devlint_rules._torch import has_torch
+
+from ._api import argument, needs_torch
+from ._run_device import asked_around, purpose_of, under_condition
+from ._torch import has_torch
 
 _VARIES = re.compile(
     r"""[\"'](gloo|GLOO|mpi|xccl|hccl)[\"'] | is_available\(\)\s*else\s*\(?\s*(torch\.device\(\s*)?[\"']cpu[\"']

@@ -97,17 +97,18 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._at_hand import run_device
-from devlint_rules._calls import path_to
-from devlint_rules._conversion import TOO_EARLY, choice, is_safe, portability, quote_of
-from devlint_rules._run_device import (
+
+from ._at_hand import run_device
+from ._calls import path_to
+from ._conversion import TOO_EARLY, choice, decision, is_safe, portability, quote_of
+from ._run_device import (
     guard_of,
     may_use_other_cards,
     placed,
     purpose_of,
     under_condition,
 )
-from devlint_rules._shared import parsed, span_of
+from ._shared import parsed, span_of
 
 _ROLES = frozenset({"argument", "assigned", "map", "listed", "computed"})
 
@@ -171,7 +172,14 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         if event.run_device is not None and event.role != "assigned":
             message += f"; the run's device is `{event.run_device}`"
         fix = self._fix(event, site)
-        return Finding(event.span, message, fix, event.because, portability=portability(event, fix, site.facts))
+        return Finding(
+            event.span,
+            message,
+            fix,
+            event.because,
+            portability=portability(event),
+            decision=decision(event, fix, site.facts),
+        )
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
         if event.role == "listed":

@@ -64,9 +64,10 @@ import ast
 import builtins
 
 from devlint.api import DeviceMismatch, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, Use, cst
-from devlint_rules import _mismatch as mismatch
-from devlint_rules import _shared as shared
-from devlint_rules._calls import path_to
+
+from . import _mismatch as mismatch
+from . import _shared as shared
+from ._calls import path_to
 
 #: Methods that give the same elements in another form, and are given nothing but numbers.
 _VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "permute", "transpose", "t", "contiguous"})

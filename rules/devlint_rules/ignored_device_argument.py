@@ -46,7 +46,8 @@ and what the default value of the parameter means.
 from __future__ import annotations
 
 from devlint.api import Facts, Finding, Fix, IgnoredDevice, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 
 class IgnoredDeviceArgument(Rule[IgnoredDevice]):

@@ -70,8 +70,9 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules import _mismatch as mismatch
-from devlint_rules import _shared as shared
+
+from . import _mismatch as mismatch
+from . import _shared as shared
 
 
 class IndexDeviceMismatch(Rule[Meet | DeviceMismatch]):

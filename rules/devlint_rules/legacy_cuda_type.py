@@ -76,12 +76,13 @@ from devlint.api import (
     TypeTest,
     cst,
 )
-from devlint_rules._api import dtype_of, is_called, is_legacy_type, is_written_out, service_of, spelled
-from devlint_rules._at_hand import run_device
-from devlint_rules._calls import path_to
-from devlint_rules._legacy import modern_tensor
-from devlint_rules._run_device import asked_around, purpose_of, under_condition
-from devlint_rules._shared import parenthesized
+
+from ._api import dtype_of, is_called, is_legacy_type, is_written_out, service_of, spelled
+from ._at_hand import run_device
+from ._calls import path_to
+from ._legacy import modern_tensor
+from ._run_device import asked_around, purpose_of, under_condition
+from ._shared import parenthesized
 
 _ASKED_DTYPES = frozenset({"torch.float16", "torch.bfloat16", "torch.float64"})
 _QUIET_CALLS = frozenset(

@@ -47,7 +47,8 @@ The rule reports nothing in these cases:
 from __future__ import annotations
 
 from devlint.api import Edit, Facts, Finding, Fix, Lengths, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 
 class LengthsOnDevice(Rule[Lengths]):

@@ -58,8 +58,9 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._at_hand import run_device
-from devlint_rules._calls import with_keyword
+
+from ._at_hand import run_device
+from ._calls import with_keyword
 
 
 class LoadWithoutMapLocation(Rule[Load]):

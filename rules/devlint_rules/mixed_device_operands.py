@@ -82,8 +82,9 @@ from devlint.api import (
     cst,
     describe,
 )
-from devlint_rules import _mismatch as mismatch
-from devlint_rules import _shared as shared
+
+from . import _mismatch as mismatch
+from . import _shared as shared
 
 
 class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):

@@ -66,8 +66,9 @@ modules without parameters and buffers. DEV102 reports a tensor that the file cr
 from __future__ import annotations
 
 from devlint.api import DeviceMismatch, Facts, Finding, Fix, Meet, Rule, RuleMeta, Safety, Severity, Site, Value
-from devlint_rules import _mismatch as mismatch
-from devlint_rules import _shared as shared
+
+from . import _mismatch as mismatch
+from . import _shared as shared
 
 
 class ModuleInputDevice(Rule[Meet | DeviceMismatch]):

@@ -102,9 +102,10 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules import _mismatch as mismatch
-from devlint_rules import _shared as shared
-from devlint_rules._calls import with_keyword
+
+from . import _mismatch as mismatch
+from . import _shared as shared
+from ._calls import with_keyword
 
 #: In how many places a fix may create the tensor.
 PLACES = 8

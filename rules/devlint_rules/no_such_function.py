@@ -45,8 +45,9 @@ import re
 from functools import lru_cache
 
 from devlint.api import ApiCall, ApiName, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._api import asks_version, fails_earlier, hangs_on_import, hangs_on_version, is_called, is_written_out
-from devlint_rules._calls import path_to
+
+from ._api import asks_version, fails_earlier, hangs_on_import, hangs_on_version, is_called, is_written_out
+from ._calls import path_to
 
 #: What every module of torch for a kind of device has: `torch.cuda.device_count`.
 _OF_DEVICE_MODULES = (

@@ -50,7 +50,8 @@ from __future__ import annotations
 import re
 
 from devlint.api import ACCELERATORS, Call, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 _MOVES = ACCELERATORS | {"to", "cpu"}
 _MEMBERS = _MOVES | {"device"}

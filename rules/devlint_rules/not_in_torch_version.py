@@ -50,7 +50,8 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, ApiImport, ApiName, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._api import (
+
+from ._api import (
     asks_version,
     fails_earlier,
     hangs_on_import,

@@ -80,7 +80,8 @@ from devlint.api import (
     cst,
     describe,
 )
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 
 class OptimizerBeforeMove(Rule[OptimizerOrder]):

@@ -75,7 +75,8 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._calls import may_precede, path_to, with_keyword
+
+from ._calls import may_precede, path_to, with_keyword
 
 _DASHED = (2, 0)  # `torch.distributed.launch` passes `--local-rank` from here on
 

@@ -54,7 +54,8 @@ in these cases:
 from __future__ import annotations
 
 from devlint.api import Facts, Finding, Fix, Meet, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 
 class StaleBufferAlias(Rule[Meet]):

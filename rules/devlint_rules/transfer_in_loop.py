@@ -58,8 +58,9 @@ from devlint.api import (
     cst,
     describe,
 )
-from devlint_rules._calls import may_precede
-from devlint_rules._shared import name
+
+from ._calls import may_precede
+from ._shared import name
 
 
 class TransferInLoop(Rule[LoopMove]):

@@ -80,8 +80,9 @@ from devlint.api import (
     describe,
     may_be_accelerator,
 )
-from devlint_rules import _shared as shared
-from devlint_rules._calls import with_keyword
+
+from . import _shared as shared
+from ._calls import with_keyword
 
 _EXACT = frozenset("torch." + name for name in ("zeros", "ones", "full", "empty", "eye", "tensor"))
 

@@ -62,7 +62,8 @@ The rule reports nothing in these cases:
 from __future__ import annotations
 
 from devlint.api import CPU, Edit, Facts, Finding, Fix, Register, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 
 class UnregisteredTensor(Rule[Register]):

@@ -75,8 +75,9 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._calls import may_precede, path_to
-from devlint_rules._torch import has_torch
+
+from ._calls import may_precede, path_to
+from ._torch import has_torch
 
 # What stands for a magic in the code of a notebook begins with this letter, unless the notebook uses it itself.
 _MAGIC = "\u16a0"

@@ -42,7 +42,8 @@ The rule makes a suggestion without an edit. Only the author knows in which orde
 from __future__ import annotations
 
 from devlint.api import Facts, Finding, Fix, LateSetting, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._shared import short
+
+from ._shared import short
 
 
 class VisibleDevicesLate(Rule[LateSetting]):

@@ -77,9 +77,10 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._api import argument, is_device_object, spelled
-from devlint_rules._legacy import keyword, modern_tensor
-from devlint_rules._shared import moved, parenthesized
+
+from ._api import argument, is_device_object, spelled
+from ._legacy import keyword, modern_tensor
+from ._shared import moved, parenthesized
 
 _OLD = frozenset(
     f"torch.{kind}Tensor"
