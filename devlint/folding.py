@@ -145,14 +145,14 @@ def _leader(diagnostic: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
 
 
 def _written(same: Sequence[Diagnostic]) -> str:
-    """`, written 12 times (lines 3-14)`."""
+    """` (12 times: lines 3-14)`, or nothing for one finding."""
     if len(same) == 1:
         return ""
     times = "twice" if len(same) == 2 else f"{len(same)} times"
     cells = sorted({each.cell for each in same if each.cell is not None})
     if cells:
-        return f", written {times} ({_range('cell', cells)})"
-    return f", written {times} ({_range('line', sorted({each.start.row for each in same}))})"
+        return f" ({times}: {_range('cell', cells)})"
+    return f" ({times}: {_range('line', sorted({each.start.row for each in same}))})"
 
 
 def _range(noun: str, numbers: Sequence[int]) -> str:
@@ -199,7 +199,7 @@ def _joined(leader: Diagnostic, same: Sequence[Diagnostic], after: Sequence[Diag
         edits += other.edits
         shared += [edit for edit in other.shared if edit not in shared]
         titles.add(other.title)
-    title = fix.title if len(titles) == 1 else "Choose the device once, and use it on every line of this finding"
+    title = fix.title if len(titles) == 1 else "Change the lines of this finding together"
     return replace(fix, title=title, edits=tuple(sorted(edits)), shared=tuple(sorted(shared)))
 
 

@@ -36,8 +36,8 @@ The rule does not report these cases:
 * The call is inside a `try` that catches errors.
 * The function works on every machine: `is_available`, `device_count`, `current_accelerator`.
 
-Sometimes the condition is not in the function but around all calls of the function. The rule recognizes this only if
-the name of the function mentions the accelerator. Otherwise the rule reports the calls inside the function.
+Sometimes a function has no check, but every caller checks first. The rule recognizes this only if the name of the
+function mentions the accelerator. Otherwise it reports the calls inside the function.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mixed precision is fixed to CUDA and ignores the device that the program chose.
+"""Mixed precision works only for CUDA and ignores the device that the program chose.
 
 ## What it flags
 The rule reports these cases:
@@ -34,7 +34,7 @@ The fix is safe when the new name keeps `"cuda"`. The new name does the same as 
 arguments by keyword.
 
 The fix is unsafe when the device type follows the device of the program. The rule offers this fix when a variable in
-scope holds the device. A gradient scaler stays enabled only on CUDA.
+scope holds the device. The fix enables a gradient scaler only on CUDA.
 
 The fix uses only names that the lowest supported torch has.
 
@@ -177,7 +177,7 @@ class AmpDeviceType(Rule[ApiCall]):
         message = f"`{spelled(event, site)}` is tied to CUDA"
         device = _device_in_scope(event)
         if device is not None:
-            message += f"; the run's device is `{device}`"
+            message += f"; the program's device is `{device}`"
         return Finding(event.span, message, self._follow(event, site), event.because)
 
     def _modern(self, event: ApiCall, old: re.Match[str], site: Site) -> Fix:

@@ -117,7 +117,7 @@ class GeneratorDevice(Rule[GeneratorMeet]):
             return f"{name} is not a state of the generator that {function} sets: each device type has its own states"
         if event.how == "state":
             takes = "states" if event.qualname.endswith("_all") else "a state"
-            return f"{name} {shared.whereabouts(event.generator.value)}; {function} takes {takes} on the CPU only"
+            return f"{name} {shared.whereabouts(event.generator.value)}; {function} accepts {takes} only on the CPU"
         may_be = "may be" if SOMEWHERE in device else "is"
         draws = "may draw on" if event.place == HOME else "draws on"
         return (

@@ -108,7 +108,7 @@ class HardcodedBackend(Rule[ApiCall]):
             text = f'"nccl" if {site.spell("torch.cuda.is_available")}() else "gloo"'
         edit = Edit(site.at(given.span), site.expression(text))
         fix = Fix(f"Use `{text}`", Safety.UNSAFE, (edit,), needs_torch(site.facts))
-        return Finding(given.span, "the process group is fixed to NCCL, which only CUDA has", fix, event.because)
+        return Finding(given.span, "the process group is fixed to NCCL, which needs CUDA", fix, event.because)
 
 
 def _names_nccl(event: ApiCall, facts: Facts) -> bool:
