@@ -1,11 +1,11 @@
-"""Findings that one decision settles, as the one finding of a report.
+"""Joins related findings into one finding of a report.
 
-Twelve lines that name a card are one decision: the first of them stands for all. And where a machine without the card
-stops, it never reaches what follows on the same way, so that finding stands for what it dominates as well. Only findings
-about other machines are folded (`Portability`): what is wrong on every machine stands for itself.
+Findings are joined for two reasons. Twelve lines that name one GPU need one decision, so the first finding stands for all
+twelve. And a program that ends at one line never reaches the later lines on the same path, so the finding on the first line
+stands for the findings on the later lines. Only portability findings are joined (`Portability`).
 
-`Linter.check` gives each place its own finding, so that comments, baselines and fixes know them by place; a report folds
-what is left of them. A finding stands for none that is graver than itself.
+`Linter.check` gives each line its own finding, because comments, baselines and fixes refer to lines. A finding never stands
+for a finding with a higher severity.
 """
 
 from __future__ import annotations

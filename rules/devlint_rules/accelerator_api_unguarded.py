@@ -31,7 +31,7 @@ makes a suggestion without an edit.
 ## Known limits
 The rule does not report these cases:
 
-* The call is under a condition that holds only where an accelerator is present, such as
+* The call is under a condition that is true only if an accelerator is present, such as
   `if torch.accelerator.is_available()`.
 * The call is inside a `try` that catches errors.
 * The function works on every machine: `is_available`, `device_count`, `current_accelerator`.

@@ -41,7 +41,7 @@ The fix uses only names that the lowest supported torch has.
 ## Known limits
 The rule does not report a name that is not deprecated in these cases:
 
-* The call is under a condition that holds only where CUDA is present.
+* The call is under a condition that is true only if CUDA is present.
 * The call has `enabled=False`, or its `enabled` argument depends on the device.
 * The file loads CUDA kernels.
 * The call is `torch.autocast("cuda")`, and no variable of the function holds the device.

@@ -35,7 +35,7 @@ Use instead:
 
 ## Fix safety
 The fix is unsafe: the program skips a call that raised an error before. The fix puts the statement under a condition
-that holds only where the accelerator is present. If the lowest supported torch has the same function in
+that is true only if the accelerator is present. If the lowest supported torch has the same function in
 `torch.accelerator`, the fix calls that function.
 
 If the result of the call is used, the rule makes a suggestion without an edit.
@@ -43,7 +43,7 @@ If the result of the call is used, the rule makes a suggestion without an edit.
 ## Known limits
 The rule does not report these cases:
 
-* The call is under a condition that holds only where the accelerator is present: `if torch.cuda.is_available()`,
+* The call is under a condition that is true only if the accelerator is present: `if torch.cuda.is_available()`,
   `if device.type == "cuda"`, `if use_cuda`.
 * The call is inside a `try` that catches the error. `except AttributeError` does not catch it.
 * The name of the function, the class or the file mentions the accelerator.

@@ -40,7 +40,7 @@ The rule makes a suggestion without an edit when the file names several GPUs, or
 ## Known limits
 The rule does not report these cases:
 
-* The call is under a condition that holds only where the accelerator is present. A condition that names the accelerator
+* The call is under a condition that is true only if the accelerator is present. A condition that names the accelerator
   also counts: `if args.gpu is not None`.
 * The name of the function mentions the accelerator: `cuda`, `to_cuda`. A call in a test function is still reported when
   the file has other tests, because the test functions also run on a machine without CUDA.

@@ -26,8 +26,8 @@ Use instead:
 ## Fix safety
 The fix is unsafe: on a machine with another accelerator, the code starts to use that accelerator.
 
-* Some calls raise an error on a machine without an accelerator. They need a guard, which is a condition that holds only
-  where an accelerator is present. If there is no guard, the fix adds one.
+* Some calls raise an error on a machine without an accelerator. They need a guard: a check that an accelerator is
+  present. If there is no guard, the fix adds one.
 * The fix removes `torch.cuda.manual_seed(s)` after `torch.manual_seed(s)`. The call of `torch.manual_seed` already
   seeds every device.
 * The fix keeps the condition `torch.cuda.is_available()` if the edited code under this condition still uses CUDA.

@@ -34,7 +34,7 @@ program, the fix uses the backend of this device. The lookup of the backend need
 ## Known limits
 The rule does not report these cases:
 
-* The call is under a condition that holds only where CUDA or NCCL is present.
+* The call is under a condition that is true only if CUDA or NCCL is present.
 * The call is inside a `try`.
 * The file loads CUDA kernels.
 * The whole file is written for CUDA. The backend is then not the main problem.

@@ -61,7 +61,7 @@ The rule makes a suggestion without an edit in these cases:
 The rule does not report these cases:
 
 * The literal is part of a comparison, a dictionary key, `Literal[...]` or a text for people.
-* The code is under a condition that holds only where the accelerator is present. A condition that names the accelerator
+* The code is under a condition that is true only if the accelerator is present. A condition that names the accelerator
   also counts: `if args.gpu is not None`.
 * The literal is part of a choice that checks for the accelerator: `"cuda" if torch.cuda.is_available() else "cpu"`.
 * The literal is an argument of a function in `torch.cuda`.

@@ -46,7 +46,7 @@ The rule makes a suggestion without an edit in these cases:
 ## Known limits
 The rule does not report these cases:
 
-* The code is under a condition that holds only where CUDA is present. The choice
+* The code is under a condition that is true only if CUDA is present. The choice
   `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor` contains such a condition too.
 * The type is used in `isinstance`, in a tuple or in a comparison of types.
 * The type is an argument of `torch.set_default_tensor_type`, which DEV204 reports.

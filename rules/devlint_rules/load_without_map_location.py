@@ -31,7 +31,7 @@ The fix is unsafe, because later code may rely on the device of the tensors.
 The rule does not report these cases:
 
 * `**kwargs` may contain `map_location`.
-* The call is under a condition that holds only where CUDA is present.
+* The call is under a condition that is true only if CUDA is present.
 * The checkpoint contains no tensors. The rule sees this only if the same file saves only numbers, or passes the loaded
   data to `torch.from_numpy`.
 """

@@ -115,7 +115,7 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
     meta = RuleMeta(
         code="DEV102",
         name="new-tensor-default-device",
-        summary="a tensor made without a device meets tensors that may be on an accelerator",
+        summary="a tensor made without a device is combined with tensors that may be on an accelerator",
         since="0.1.0",
         level="certain / assume",
         severity=Severity.ERROR,

@@ -11,9 +11,9 @@ spelling.
 - A name is not reported if the torch module creates attributes at run time.
 
 ## Why it matters
-The line raises `AttributeError` or `ImportError` as soon as it runs. There is one exception: a name in a type
-annotation does not fail in a file with `from __future__ import annotations`, because Python does not evaluate the
-annotation. Often the name belongs to another module or another library, or torch removed the name long ago.
+The line raises `AttributeError` or `ImportError` as soon as it runs. Type annotations are an exception in a file with
+`from __future__ import annotations`. Python does not evaluate these annotations, so nothing fails. Often the name
+belongs to another module or another library, or torch removed the name long ago.
 
 ## Example
     import torch

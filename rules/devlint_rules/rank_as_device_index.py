@@ -124,7 +124,9 @@ class RankAsDeviceIndex(Rule[RankIndex]):
             return Finding(event.span, message, fix, event.because)
         if event.problem == "never-set":
             message = f"`{event.text}` is used as a GPU index, but its class never assigns it"
-            return Finding(event.span, message, Fix("Use the local rank", Safety.HINT), event.because)
+            return Finding(
+                event.span, message, Fix("Use the local rank of this process as the index", Safety.HINT), event.because
+            )
         if event.problem == "minus-one":
             message = f"`{event.text}` may be -1, which means the CPU, but there is no GPU -1"
             return Finding(event.span, message, Fix("Test for -1 before the index is used", Safety.HINT), event.because)

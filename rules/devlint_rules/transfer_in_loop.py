@@ -32,8 +32,8 @@ Use instead:
             yield x.to(device) * weights_on_device
 
 ## Fix safety
-The fix is unsafe for two reasons: the move then also runs if the loop has no iterations, and the copy occupies memory
-during the whole loop.
+The fix is unsafe for two reasons. After the fix, the move runs even if the loop has no iterations. And the copy uses
+memory during the whole loop.
 
 ## Known limits
 - A tensor that may already be on the device is not reported. `.to` does nothing in this case.
