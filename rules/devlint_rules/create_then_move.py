@@ -2,8 +2,8 @@
 
 ## What it flags
 A factory call is a call that creates a tensor, such as `torch.zeros`. The rule reports a factory call without `device=`
-when `.to(d)` or `.cuda()` follows directly: `torch.zeros(n).to(d)`. It reports the call only if `d` is certainly a
-device that may be an accelerator. `d` must not be a dtype or a tensor.
+when `.to(d)` or `.cuda()` follows directly: `torch.zeros(n).to(d)`. It does not report the call if `d` may be a dtype
+or a tensor, or if `d` is the CPU.
 
 ## Why it matters
 The factory writes the values to host memory. The values are then copied over the bus to the device, and the Python

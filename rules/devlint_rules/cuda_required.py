@@ -11,8 +11,8 @@ rest of the program could run on other accelerators. Such a program uses CUDA on
 functions that other accelerators also have.
 
 ## Why it matters
-The program does not run on a machine without CUDA. The check also hides a fact from the reader: the program may need
-CUDA, or it may only be untested on other devices. If the program also chooses its device, the check contradicts that
+The program does not run on a machine without CUDA. A reader cannot tell why the check exists: the program may need
+CUDA, or nobody may have tested it on other devices. If the program also chooses its device, the check contradicts that
 choice.
 
 ## Example
