@@ -254,12 +254,12 @@ PLACES = {
     ),
     "a result on the host": (
         "def test_it():\n    on_host(torch.ones(3))\n",
-        f"  somelib.py:{ON_HOST}: DEV102 somelib.on_host returned float32?3? on the host from inputs on the card",
+        f"  somelib.py:{ON_HOST}: DEV102 somelib.on_host returned float32?3? on the CPU, but its inputs are on the GPU",
         "      called as somelib.on_host, *",
     ),
     "a result on the host in a record": (
         "def test_it():\n    record_of(torch.ones(3))\n",
-        f"  somelib.py:{line_of('def record_of')}: DEV102 somelib.record_of returned float32?3? on the host *",
+        f"  somelib.py:{line_of('def record_of')}: DEV102 somelib.record_of returned float32?3? on the CPU, but its *",
         "      called as somelib.record_of, *",
     ),
     "a backward pass": (
@@ -368,7 +368,7 @@ def test_place_that_fails_on_the_card_is_listed(pytester: pytest.Pytester, name:
     test, *lines = PLACES[name]
     result = shadowed(pytester, test)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["fails on the card, at 1 place:", *lines])
+    result.stdout.fnmatch_lines(["fails on the simulated GPU, on 1 line:", *lines])
 
 
 @pytest.mark.parametrize(
@@ -387,8 +387,8 @@ def test_good_code_has_no_place(pytester: pytest.Pytester, test: str) -> None:
     result = shadowed(pytester, test, "--devlint-shadow-strict")
     result.assert_outcomes(passed=1)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["repeated on the card: * calls of 1 callables*"])
-    result.stdout.no_fnmatch_line("*fails on the card*")
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: * calls of 1 functions and modules*"])
+    result.stdout.no_fnmatch_line("*fails on the simulated GPU*")
 
 
 def test_strict_fails_the_session_and_no_test(pytester: pytest.Pytester) -> None:
@@ -400,7 +400,9 @@ def test_strict_fails_the_session_and_no_test(pytester: pytest.Pytester) -> None
 def test_failing_test_shows_what_fails_on_the_card_beside(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    assert scale(torch.ones(3)) is None\n")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*Captured devlint call*", "fails on the card:", f"somelib.py:{SCALE}: DEV102 *"])
+    result.stdout.fnmatch_lines(
+        ["*Captured devlint call*", "fails on the simulated GPU:", f"somelib.py:{SCALE}: DEV102 *"]
+    )
 
 
 UNTOUCHED = """\
@@ -465,7 +467,7 @@ def test_suite_passes_as_without_a_shadow_and_with_the_same_random_numbers(pytes
         numbers.unlink()
     assert outcomes[0] == outcomes[1] == outcomes[2]
     assert found[0] == found[1] == found[2]
-    result.stdout.fnmatch_lines(["fails on the card, at 2 places:"])
+    result.stdout.fnmatch_lines(["fails on the simulated GPU, on 2 lines:"])
 
 
 def test_everything_is_as_before_afterwards(pytester: pytest.Pytester) -> None:
@@ -476,7 +478,7 @@ def test_everything_is_as_before_afterwards(pytester: pytest.Pytester) -> None:
 
 def test_calls_during_construction_are_no_calls(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    Box(torch.ones(3))\n")
-    result.stdout.fnmatch_lines(["repeated on the card: 0 calls*"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 0 calls*"])
 
 
 TWICE = {
@@ -490,13 +492,13 @@ TWICE = {
 @pytest.mark.parametrize("name", TWICE)
 def test_what_a_failing_call_would_do_next_is_repeated_by_itself(pytester: pytest.Pytester, name: str) -> None:
     result = shadowed(pytester, "from torch import nn\n" + TWICE[name])
-    result.stdout.fnmatch_lines(["fails on the card, at 2 places:", f"  somelib.py:{SCALE}: DEV102 *"])
+    result.stdout.fnmatch_lines(["fails on the simulated GPU, on 2 lines:", f"  somelib.py:{SCALE}: DEV102 *"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
 
 
 def test_object_that_moves_its_parts_is_not_called_half_way(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    for _ in range(3):\n        Lazy()(torch.ones(3))\n")
-    result.stdout.fnmatch_lines(["fails on the card, at 2 places:"])
+    result.stdout.fnmatch_lines(["fails on the simulated GPU, on 2 lines:"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SCALE}: DEV102 *"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
 
@@ -504,7 +506,7 @@ def test_object_that_moves_its_parts_is_not_called_half_way(pytester: pytest.Pyt
 def test_making_an_object_by_a_metaclass_is_no_call(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    Made(torch.ones(3))\n")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["repeated on the card: 0 calls*"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 0 calls*"])
 
 
 def test_what_a_test_has_patched_sees_no_repeat(pytester: pytest.Pytester) -> None:
@@ -517,7 +519,7 @@ def test_what_a_test_has_patched_sees_no_repeat(pytester: pytest.Pytester) -> No
     result = shadowed(pytester, test)
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
-        ["repeated on the card: 1 calls*", "not repeated: 1, in a test that has patched something (1)"]
+        ["repeated on the simulated GPU: 1 calls*", "not repeated: 1, in a test that has patched something (1)"]
     )
 
 
@@ -527,15 +529,15 @@ def test_test_cases_of_the_package_are_no_calls(pytester: pytest.Pytester) -> No
     )
     test = "import cases\nclass TestIt(cases.Case):\n    def test_it(self):\n        self.check(torch.ones(3))\n"
     result = shadowed(pytester, test, package="=cases")
-    result.stdout.fnmatch_lines(["repeated on the card: 0 calls of 0 callables, 0 more *"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 0 calls of 0 functions and modules, 0 similar *"])
 
 
 def test_calls_inside_a_call_are_not_repeated_alone(pytester: pytest.Pytester) -> None:
     nested = "\nclass Outer(nn.Module):\n    def forward(self, x):\n        return scale(x.cpu()).to(x.device)\n"
     pytester.makepyfile(somelib=LIBRARY + nested)
     result = shadowed(pytester, "def test_it():\n    Outer()(torch.ones(3))\n")
-    result.stdout.fnmatch_lines(["repeated on the card: 1 calls of 1 callables*"])
-    result.stdout.no_fnmatch_line("*fails on the card*")
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 1 calls of 1 functions and modules*"])
+    result.stdout.no_fnmatch_line("*fails on the simulated GPU*")
 
 
 @pytest.mark.parametrize(
@@ -567,7 +569,7 @@ def test_what_cannot_be_copied_or_moved_is_named(pytester: pytest.Pytester, test
     result = shadowed(pytester, test)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines([f"not repeated: 1, {named}*(1)"])
-    result.stdout.no_fnmatch_line("*fails on the card*")
+    result.stdout.no_fnmatch_line("*fails on the simulated GPU*")
 
 
 def test_error_of_a_repeat_that_is_not_about_devices_is_named(pytester: pytest.Pytester) -> None:
@@ -582,7 +584,7 @@ def test_error_of_a_repeat_that_is_not_about_devices_is_named(pytester: pytest.P
 
 def test_equal_calls_are_repeated_three_times_at_most(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    for _ in range(9):\n        good(torch.ones(3))\n")
-    (line,) = [line for line in result.outlines if line.startswith("repeated on the card")]
+    (line,) = [line for line in result.outlines if line.startswith("repeated on the simulated GPU")]
     repeated, _, left_out = (int(word) for word in line.split() if word.isdigit())
     assert 1 <= repeated <= 3
     assert repeated + left_out == 9
@@ -591,12 +593,12 @@ def test_equal_calls_are_repeated_three_times_at_most(pytester: pytest.Pytester)
 def test_calls_of_other_kinds_are_repeated(pytester: pytest.Pytester) -> None:
     test = "def test_it():\n    good(torch.ones(3))\n    good(torch.ones(2, 3))\n    good(torch.ones(3, dtype=torch.float64))\n"
     result = shadowed(pytester, test)
-    result.stdout.fnmatch_lines(["repeated on the card: 3 calls of 1 callables, 0 more*"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 3 calls of 1 functions and modules, 0 similar*"])
 
 
 def test_modules_of_every_library_without_a_package(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    Shift()(torch.ones(3))\n    scale(torch.ones(3))\n", package="")
-    result.stdout.fnmatch_lines(["repeated on the card: 1 calls*", f"  somelib.py:{OFFSET}: DEV106 *"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 1 calls*", f"  somelib.py:{OFFSET}: DEV106 *"])
     result.stdout.no_fnmatch_line("*somelib.py:26*")
 
 
@@ -606,7 +608,7 @@ def test_call_that_is_on_the_card_by_itself_is_not_repeated(pytester: pytest.Pyt
     )
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
-        ["on the card by themselves: 1 of 2 tests; 1 of 2 calls*", "repeated on the card: 1 calls*"]
+        ["chose the GPU themselves: 1 of 2 tests; 1 of 2 calls*", "repeated on the simulated GPU: 1 calls*"]
     )
 
 
@@ -615,13 +617,13 @@ def test_share_of_tests_is_said_without_a_shadow_too(pytester: pytest.Pytester) 
         "import torch\ndef test_card():\n    torch.ones(2, device='cuda')\ndef test_host():\n    torch.nn.Linear(2, 2)\n"
     )
     result = pytester.runpytest_inprocess("--devlint-device=sim")
-    result.stdout.fnmatch_lines(["on the card by themselves: 1 of 2 tests"])
+    result.stdout.fnmatch_lines(["chose the GPU themselves: 1 of 2 tests"])
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--devlint-shadow=somelib"], "*--devlint-shadow needs a simulated card*"),
+        (["--devlint-shadow=somelib"], "*--devlint-shadow needs a simulated GPU*"),
         (["--devlint-device=sim", "--devlint-shadow=tests/test_it.py"], "*no name of a package*"),
     ],
 )
@@ -643,5 +645,5 @@ def test_workers_of_xdist(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=2)
     assert result.ret == 1
     result.stdout.fnmatch_lines(
-        ["on the card by themselves: 0 of 2 tests; 0 of 3 calls*", "fails on the card, at 2 places:"]
+        ["chose the GPU themselves: 0 of 2 tests; 0 of 3 calls*", "fails on the simulated GPU, on 2 lines:"]
     )

@@ -339,7 +339,7 @@ class Shadow:
             return
         code = _code_of(function, prepared.args)
         shape = f"{str(left[0].dtype).removeprefix('torch.')}{list(left[0].shape)}"
-        message = f"{name} returned {shape} on the host from inputs on the card"
+        message = f"{name} returned {shape} on the CPU, but its inputs are on the GPU"
         finding = Finding("DEV102", "error", message, code.co_filename, code.co_firstlineno)
         self._note(finding, "result", name)
 
