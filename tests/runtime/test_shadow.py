@@ -188,6 +188,19 @@ def draw(law, n=2):
 def pushed(change, x):
     return change(x) + torch.zeros(3)
 
+def shifting(by):
+    def shift(x):
+        return x + by
+    return shift
+
+def twice(change):
+    def both(x):
+        return change(change(x))
+    return both
+
+def scaling(module):
+    return lambda x: module.weight * x
+
 class Turn:
     def __init__(self, angle):
         self.angle = angle
@@ -521,6 +534,35 @@ def test_what_a_test_has_patched_sees_no_repeat(pytester: pytest.Pytester) -> No
     )
 
 
+MOCKED = {
+    "in a block": "def test_it():\n    with mock.patch('torch.full', wraps=torch.full) as full:\n"
+    "        scale(torch.ones(3))\n    full.assert_called_once()\n",
+    "by a decorator": "@mock.patch.object(torch, 'full', wraps=torch.full)\ndef test_it(full):\n"
+    "    scale(torch.ones(3))\n    full.assert_called_once()\n",
+    "from its start to its stop": "import unittest\nclass TestIt(unittest.TestCase):\n    def setUp(self):\n"
+    "        patch = mock.patch('torch.full', wraps=torch.full)\n        self.full = patch.start()\n"
+    "        self.addCleanup(patch.stop)\n    def test_it(self):\n        scale(torch.ones(3))\n"
+    "        self.full.assert_called_once()\n",
+}
+
+
+@pytest.mark.parametrize("name", MOCKED)
+def test_what_a_mock_stands_for_sees_no_repeat(pytester: pytest.Pytester, name: str) -> None:
+    result = shadowed(pytester, "from unittest import mock\n" + MOCKED[name])
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["not repeated: 1, in a test that has patched something (1)"])
+
+
+def test_calls_after_a_mock_is_gone_are_repeated(pytester: pytest.Pytester) -> None:
+    test = (
+        "from unittest import mock\ndef test_it():\n    with pytest.raises(AttributeError):\n"
+        "        with mock.patch('torch.no_such_name'):\n            pass\n"
+        "    with mock.patch('torch.full', wraps=torch.full):\n        pass\n    scale(torch.ones(3))\n"
+    )
+    result = shadowed(pytester, test)
+    result.stdout.fnmatch_lines(["repeated on the card: 1 calls*", "fails on the card, at 1 place:"])
+
+
 def test_test_cases_of_the_package_are_no_calls(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         cases="import unittest, torch\nclass Case(unittest.TestCase):\n    def check(self, x):\n        return x + 1\n"
@@ -556,6 +598,18 @@ def test_calls_inside_a_call_are_not_repeated_alone(pytester: pytest.Pytester) -
         (
             "def test_it():\n    good((n for n in [torch.ones(3)]) and (x := torch.ones(3)), out=(i for i in []))\n",
             "not copied: generator",
+        ),
+        (
+            "def test_it():\n    pushed(shifting(torch.ones(3)), torch.ones(3))\n",
+            "not moved: the function shift, which uses tensors around it",
+        ),
+        (
+            "def test_it():\n    x = torch.ones(3)\n    pushed(change=twice(shifting(x)), x=x)\n",
+            "not moved: the function both, which uses tensors around it",
+        ),
+        (
+            "def test_it():\n    good(torch.ones(3), out={'step': scaling(Good())})\n",
+            "not moved: the function <lambda>, which uses tensors around it",
         ),
         (
             "def test_it():\n    y = torch.ones(3)\n    good(torch.ones(3), out=lambda: y)\n",

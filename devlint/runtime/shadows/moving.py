@@ -242,6 +242,8 @@ class Mover:
             home = (value.__module__ or "").partition(".")[0]
             if home not in ("torch", self._own) and _reaches_state(value):
                 raise NotPossible(f"the function {value.__name__}, which uses variables around it")
+            if holds_tensors(value):  # what is inside a function stays where it is
+                raise NotPossible(f"the function {value.__name__}, which uses tensors around it")
             return value
         return value if not holds_tensors(value) else self._object(value)
 

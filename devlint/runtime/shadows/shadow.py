@@ -18,6 +18,7 @@ import re
 import sys
 import threading
 import time
+import unittest.mock
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -164,7 +165,9 @@ class Shadow:
         self.repeating = repeating
         self.tally = Tally()
         self.test = ""
-        self.patches: Any = None  # pytest's `monkeypatch` of the running test: what it puts in place would see repeats
+        # What pytest's `monkeypatch` of the running test and `unittest.mock` put in place would see repeats.
+        self.patches: Any = None
+        self._mocking: set[int] = set()
         self.fresh: list[Shadowed] = []  # of the running test
         self._thread = _Thread()
         self._seen: Counter[Any] = Counter()
@@ -187,6 +190,8 @@ class Shadow:
                 wrapper = Wrapper(self.package, self._around, _left_out)
                 stack.enter_context(wrapper.watching())
                 stack.enter_context(_scripts_see_originals())
+            if self.repeating:
+                stack.enter_context(_noting_mocks(self._mocking))
             yield
         self._simulation = self._watch = None
 
@@ -282,7 +287,7 @@ class Shadow:
         if seen >= _MOST_EACH or (seen and self._spent_seconds > self._own_seconds):
             self.tally.left_out += 1
             return None
-        if getattr(self.patches, "_setattr", None) or getattr(self.patches, "_setitem", None):
+        if self._mocking or getattr(self.patches, "_setattr", None) or getattr(self.patches, "_setitem", None):
             self.tally.not_possible["in a test that has patched something"] += 1
             return None
         self._seen[key] += 1
@@ -605,6 +610,28 @@ def _quiet() -> Iterator[None]:
         finally:
             if torch.get_default_dtype() is not dtype:
                 torch.set_default_dtype(dtype)
+
+
+@contextlib.contextmanager
+def _noting_mocks(active: set[int]) -> Iterator[None]:
+    """Inside, a patch of `unittest.mock` is in the set while it is in place."""
+    kind: Any = unittest.mock._patch  # type: ignore[attr-defined]
+    enter, leave = kind.__enter__, kind.__exit__
+
+    def __enter__(self: Any) -> Any:
+        made = enter(self)
+        active.add(id(self))
+        return made
+
+    def __exit__(self: Any, *error: Any) -> Any:
+        active.discard(id(self))
+        return leave(self, *error)
+
+    kind.__enter__, kind.__exit__ = __enter__, __exit__
+    try:
+        yield
+    finally:
+        kind.__enter__, kind.__exit__ = enter, leave
 
 
 @contextlib.contextmanager
