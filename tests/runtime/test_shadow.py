@@ -201,6 +201,29 @@ def twice(change):
 def scaling(module):
     return lambda x: module.weight * x
 
+def applied(x, function):
+    return function(x)
+
+class Applies(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+    def forward(self, x):
+        return self.function(x), x
+
+def noisy(x, device=None):
+    return x + torch.rand(3, device=device)
+
+def filled(x, *, device="cpu"):
+    return x + torch.full((3,), 1.0, device=device)
+
+class Places(nn.Module):
+    def forward(self, x, dtype=None, device=None):
+        return x + torch.ones(3, dtype=dtype, device=device)
+
+def compared(x, function):
+    return function(x, torch.ones(3))
+
 class Turn:
     def __init__(self, angle):
         self.angle = angle
@@ -242,6 +265,7 @@ AREA = line_of("return self.corners.prod")
 WEIGHTED, SHIFTED = line_of("x = x if self.weight is None"), line_of("return x + torch.ones(3)\n\ndef add")
 IN_PLACE, DRAW, PUSHED = line_of("return x.add_"), line_of("return law.rsample"), line_of("return change(x)")
 MOVED, BACK = line_of("return x + self.by"), line_of("return y - self.by")
+COMPARED = line_of("return function(x, torch.ones(3))")
 BETWEEN, TURN = line_of("return cls(x - y"), line_of("return x + torch.ones(3) * self.angle")
 
 PLACES = {
@@ -333,6 +357,16 @@ PLACES = {
         f"  somelib.py:{OFFSET}: DEV106 *",
         "      called as somelib.Weighted, *",
     ),
+    "what a function of the test is given": (
+        "def product(x, y):\n    return x * y\ndef test_it():\n    compared(torch.ones(3), product)\n",
+        f"  somelib.py:{COMPARED}: DEV1*",
+        "      called as somelib.compared, *",
+    ),
+    "what comes after a function of the test": (
+        "def made(x):\n    return torch.zeros(3)\ndef test_it():\n    pushed(made, torch.ones(3))\n",
+        f"  somelib.py:{PUSHED}: DEV102 *",
+        "      called as somelib.pushed, *",
+    ),
     "a transform that is a module": (
         "def test_it():\n    Moved()(torch.ones(3))\n",
         f"  somelib.py:{MOVED}: DEV106 *",
@@ -394,6 +428,15 @@ def test_place_that_fails_on_the_card_is_listed(pytester: pytest.Pytester, name:
         "def test_it():\n    waits(torch.ones(3), device='cpu')\n    waits(torch.ones(3), torch.device('cpu'))\n",
         "def test_it():\n    [good(x) for x in torch.ones(2, 3)]\n",
         "def test_it():\n    good(x=[torch.ones(3), torch.ones(3)][0])\n",
+        "def made(x):\n    return torch.zeros(3)\ndef test_it():\n    applied(torch.ones(3), made)\n",
+        "def test_it():\n    applied(torch.ones(3), function=lambda x: [torch.zeros(3), {'y': torch.ones(2)}])\n",
+        "def made(x):\n    return torch.zeros(3)\ndef test_it():\n    Applies(made)(torch.ones(3))\n",
+        "def mixed(x):\n    return x + torch.zeros(3)\ndef test_it():\n    applied(torch.ones(3), mixed)\n",
+        "class Mixes(torch.nn.Module):\n    def forward(self, x):\n        return x * torch.ones(3)\n"
+        "def test_it():\n    applied(torch.ones(3), Mixes())\n",
+        "def test_it():\n    noisy(torch.ones(3))\n    noisy(torch.ones(3), None)\n",
+        "def test_it():\n    filled(torch.ones(3))\n",
+        "def test_it():\n    Places()(torch.ones(3))\n    Places()(torch.ones(3), dtype=torch.float64)\n",
     ],
 )
 def test_good_code_has_no_place(pytester: pytest.Pytester, test: str) -> None:
@@ -512,6 +555,18 @@ def test_object_that_moves_its_parts_is_not_called_half_way(pytester: pytest.Pyt
     result.stdout.fnmatch_lines(["fails on the card, at 2 places:"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SCALE}: DEV102 *"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
+
+
+def test_suite_inside_the_package_is_none_of_its_code(pytester: pytest.Pytester) -> None:
+    pytester.mkpydir("inside")
+    tests = "import torch\ndef mixed(x):\n    return x + torch.zeros(3)\n"
+    tests += "def test_it():\n    from inside.code import applied\n    applied(torch.ones(3), mixed)\n"
+    pytester.path.joinpath("inside", "test_inside.py").write_text(tests, encoding="utf-8")
+    pytester.path.joinpath("inside", "code.py").write_text("def applied(x, f):\n    return f(x)\n", encoding="utf-8")
+    result = pytester.runpytest_inprocess("--devlint-device=sim", "--devlint-shadow=inside")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["repeated on the card: 1 calls*", "failed for other reasons: 1, *of the test*"])
+    result.stdout.no_fnmatch_line("*fails on the card*")
 
 
 def test_making_an_object_by_a_metaclass_is_no_call(pytester: pytest.Pytester) -> None:

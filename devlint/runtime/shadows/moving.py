@@ -17,6 +17,8 @@ from typing import Any, Final
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from devlint.runtime.shadows.wrapping import is_of_test
+
 _COMPUTED: Final = "_devlint_computed"  # on the copy of a tensor that was no leaf
 _MOST_DEPTH: Final = 4
 _MOST_ITEMS: Final = 1000
@@ -155,8 +157,10 @@ class Mover:
         return found
 
     def _named_device(self, value: Any, name: str) -> Any:
-        """The host, given by name as the device of a call, is the device here."""
-        return str(self.device) if name == "device" and value == "cpu" else value
+        """The host, given by name as the device of a call, is the device here; so is the default device."""
+        if name != "device" or value not in ("cpu", None):
+            return value
+        return self.device if value is None else str(self.device)
 
     def _moved(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -165,6 +169,7 @@ class Mover:
             return self.device if value.type == "cpu" else value
         if isinstance(value, torch.nn.Module):
             self._refuse_foreign_parts(value)
+            self._take_functions(value)
             self.moved += 1
             return value.to(self.device)
         if isinstance(value, torch.optim.Optimizer):
@@ -186,6 +191,33 @@ class Mover:
                 root = (home.__module__ or "").partition(".")[0]
                 if root not in own and root not in _CONTAINERS and holds_tensors(value):
                     raise NotPossible(f"{type(module).__name__}, whose {name} is a {type(value).__name__}")
+
+    def _take_functions(self, module: torch.nn.Module) -> None:
+        """The functions of a test in a module, as those that are arguments."""
+        for part in module.modules():
+            for name, value in list(vars(part).items()):
+                if isinstance(value, types.FunctionType):
+                    vars(part)[name] = self._taken(value)
+
+    def _taken(self, function: Any) -> Any:
+        """A function of a test makes tensors on the host, as all of the test does; on a card it makes them there."""
+        if not is_of_test(function):
+            return function
+
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            return self._brought(result) if _on_card((args, kwargs)) else result
+
+        return called
+
+    def _brought(self, result: Any) -> Any:
+        """Results that are on the host, on the device."""
+        if isinstance(result, torch.Tensor):
+            return result.to(self.device)
+        if type(result) in (list, tuple):
+            return type(result)(map(self._brought, result))
+        return {key: self._brought(item) for key, item in result.items()} if type(result) is dict else result
 
     def _tensor(self, value: torch.Tensor) -> torch.Tensor:
         self.moved += 1
@@ -244,7 +276,7 @@ class Mover:
                 raise NotPossible(f"the function {value.__name__}, which uses variables around it")
             if holds_tensors(value):  # what is inside a function stays where it is
                 raise NotPossible(f"the function {value.__name__}, which uses tensors around it")
-            return value
+            return self._taken(value)
         return value if not holds_tensors(value) else self._object(value)
 
     def _object(self, value: Any) -> Any:
@@ -263,6 +295,10 @@ class Mover:
                 object.__setattr__(value, key, self.move(item, key))
             return value
         raise NotPossible(type(value).__name__)
+
+
+def _on_card(values: Any) -> bool:
+    return any(isinstance(value, torch.Tensor) and value.device.type != "cpu" for value in _flat(list(values)))
 
 
 def is_record(value: Any) -> bool:
