@@ -224,6 +224,25 @@ class Places(nn.Module):
 def compared(x, function):
     return function(x, torch.ones(3))
 
+class Given(torch.distributions.Transform):
+    bijective = True
+    domain = codomain = torch.distributions.constraints.real
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+    def _call(self, x):
+        return self.function(x)
+
+def added(by, x):
+    return x + by
+
+def sums(record):
+    return record.itself[0].x + record.parts[0][0][0][0][0]["y"]
+
+def pushed_through(law, n=2):
+    for change in law.transforms:
+        change(torch.ones(3, device=law.sample().device))
+
 class Turn:
     def __init__(self, angle):
         self.angle = angle
@@ -428,6 +447,13 @@ def test_place_that_fails_on_the_card_is_listed(pytester: pytest.Pytester, name:
         "def test_it():\n    waits(torch.ones(3), device='cpu')\n    waits(torch.ones(3), torch.device('cpu'))\n",
         "def test_it():\n    [good(x) for x in torch.ones(2, 3)]\n",
         "def test_it():\n    good(x=[torch.ones(3), torch.ones(3)][0])\n",
+        "import functools\ndef test_it():\n    parts = [Given(functools.partial(added, torch.ones(3)))]\n"
+        "    change = torch.distributions.ComposeTransform([torch.distributions.ComposeTransform(parts)])\n"
+        "    law = torch.distributions.Normal(torch.zeros(3), torch.ones(3))\n"
+        "    pushed_through(torch.distributions.TransformedDistribution(law, [change]))\n",
+        "import types\ndef test_it():\n    record = types.SimpleNamespace(x=torch.ones(3))\n"
+        "    record.itself = [record]\n    record.parts = [[[[[{'y': torch.ones(3)}]]]]]\n"
+        "    somelib.sums(record)\n",
         "def made(x):\n    return torch.zeros(3)\ndef test_it():\n    applied(torch.ones(3), made)\n",
         "def test_it():\n    applied(torch.ones(3), function=lambda x: [torch.zeros(3), {'y': torch.ones(2)}])\n",
         "def made(x):\n    return torch.zeros(3)\ndef test_it():\n    Applies(made)(torch.ones(3))\n",
@@ -650,6 +676,10 @@ def test_calls_inside_a_call_are_not_repeated_alone(pytester: pytest.Pytester) -
             "not copied: Wrapper, whose copy is a Tensor",
         ),
         ("def test_it():\n    object.__new__(Box)\n    b = Box(torch.ones(3))\n    b.area()\n", "not moved: Box"),
+        (
+            "def test_it():\n    b = [[[[[[Box(torch.ones(3))]]]]]]\n    good(torch.ones(3), out=Turn({'b': b}))\n",
+            "not moved: Turn",
+        ),
         (
             "def test_it():\n    good((n for n in [torch.ones(3)]) and (x := torch.ones(3)), out=(i for i in []))\n",
             "not copied: generator",

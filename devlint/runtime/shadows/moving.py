@@ -10,7 +10,7 @@ import copy
 import dataclasses
 import functools
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ _HOOKS: Final = (
 _CONTAINERS: Final = frozenset({"builtins", "collections"})
 # Their classes have no `to`: the parameters that they are made of say where they are.
 _BY_ATTRIBUTES: Final = (types.SimpleNamespace, torch.distributions.Distribution, torch.distributions.Transform)
+_TRANSPARENT: Final = (dict, list, tuple, set, frozenset, functools.partial, types.MethodType, types.FunctionType)
 _PLAIN: Final = (str, bytes, int, float, complex, type(None), type, torch.dtype, torch.Size, types.ModuleType)
 
 
@@ -291,6 +292,7 @@ class Mover:
         if not holds_tensors(value):
             return value
         if is_record(value):
+            self._known[id(value)] = value  # it may hold itself
             for key, item in list(vars(value).items()):
                 object.__setattr__(value, key, self.move(item, key))
             return value
@@ -306,21 +308,38 @@ def is_record(value: Any) -> bool:
     return (dataclasses.is_dataclass(value) and hasattr(value, "__dict__")) or isinstance(value, _BY_ATTRIBUTES)
 
 
-def holds_tensors(value: Any, depth: int = 0) -> bool:
-    """Whether a tensor is reachable from an object by attributes and containers."""
-    if isinstance(value, (torch.Tensor, torch.nn.Module)):
-        return True
-    if isinstance(value, _PLAIN) or depth > _MOST_DEPTH:
-        return False
+def holds_tensors(value: Any) -> bool:
+    """Whether a tensor is reachable from an object by attributes and containers.
+
+    Not further than through a few objects, since one that knows its surroundings reaches everything.
+    """
+    waiting, known = [(value, 0)], {id(value): value}
+    while waiting:
+        each, depth = waiting.pop()
+        if isinstance(each, (torch.Tensor, torch.nn.Module)):
+            return True
+        for part in _inside_of(each) if depth <= _MOST_DEPTH else ():
+            if id(part) not in known and not isinstance(part, _PLAIN):
+                known[id(part)] = part
+                waiting.append((part, depth if isinstance(part, _TRANSPARENT) else depth + 1))
+    return False
+
+
+def _inside_of(value: Any) -> Iterable[Any]:
+    """What an object is made of."""
+    if isinstance(value, _PLAIN):
+        return ()
     if isinstance(value, dict):
-        return any(holds_tensors(item, depth + 1) for item in list(value.values())[:_MOST_ITEMS])
+        return list(value.values())[:_MOST_ITEMS]
     if isinstance(value, (list, tuple, set, frozenset)):
-        return any(holds_tensors(item, depth + 1) for item in list(value)[:_MOST_ITEMS])
+        return list(value)[:_MOST_ITEMS]
     if isinstance(value, functools.partial):
-        return holds_tensors((value.args, value.keywords), depth + 1)
+        return (value.func, *value.args, *value.keywords.values())
+    if isinstance(value, types.MethodType):
+        return (value.__self__,)
     if isinstance(value, types.FunctionType):
-        return any(holds_tensors(_content(cell), depth + 1) for cell in value.__closure__ or ())
-    return hasattr(value, "__dict__") and holds_tensors(dict(vars(value)), depth + 1)
+        return [_content(cell) for cell in value.__closure__ or ()]
+    return list(vars(value).values()) if hasattr(value, "__dict__") else ()
 
 
 def _reaches_state(function: types.FunctionType) -> bool:
