@@ -120,8 +120,8 @@ def findings(version: Version, options: list[str]) -> list[tuple[str, int, str]]
         with contextlib.redirect_stdout(out):
             devlint(["check", "--isolated", "--no-cache", "-j", "1", "--output-format", "json", *options, name])
         report = json.loads(out.getvalue())
-    rows = report["findings"]
-    return [(Path(row["path"]).name, row["line"], row["code"]) for row in rows if row["severity"] != "info"]
+    shown = [row for row in report if row["severity"] != "info"]
+    return [(Path(row["filename"]).name, row["location"]["row"], row["code"]) for row in shown]
 
 
 def measure(program: Program, options: list[str]) -> Row:
