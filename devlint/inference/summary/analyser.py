@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from devlint.inference.library import protocols
 from devlint.inference.objects.heap import Template, Thing
@@ -13,7 +13,7 @@ from devlint.inference.summary import calls as _calls
 from devlint.inference.summary import escapes, stories, unread_calls
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.dispatch import evaluate
-from devlint.inference.summary.frame import Frame, State, merge_states
+from devlint.inference.summary.frame import Frame, State, Watch, merge_states
 from devlint.inference.summary.instantiate import KEPT, Instance
 from devlint.inference.summary.library_modules import birthplace
 from devlint.inference.summary.model import Site, Summary
@@ -31,6 +31,12 @@ _CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 Shape: TypeAlias = tuple[tuple[str, Any], ...]
 #: How often one function is read again for other classes of its arguments.
 VARIANTS = 4
+
+
+class CallWatch(Watch, Protocol):
+    """What is told of each call of a function of the project, too."""
+
+    def called(self, instance: Instance) -> None: ...
 
 
 class Analyser:
@@ -51,6 +57,7 @@ class Analyser:
             int, dict[str, list[Any]]
         ] = {}  # by a class: the classes of what constructors were given
         self.depth = 0
+        self.watch: CallWatch | None = None
 
     # -- the module level
 
@@ -333,6 +340,8 @@ class Analyser:
     def use(self, frame: Frame, instance: Instance) -> Value:
         """Put a summary into a frame."""
         summary = instance.summary
+        if self.watch is not None:
+            self.watch.called(instance)
         kept = instance.constraints()
         for node, status in instance.handed:
             self.handed.setdefault(node, set()).add(status)

@@ -450,7 +450,7 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
 def _loader(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
     from devlint.inference.summary.loaders import batch_of
 
-    return Value("loader", parts=(batch_of(frame, node, arguments),))
+    return Value("loader", parts=(batch_of(frame, node, arguments),), ref=name)
 
 
 def _dataset(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
@@ -460,7 +460,7 @@ def _dataset(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> V
 
 def _plain_object(kind: str) -> Callable[[Frame, ast.Call, str, Arguments], Value]:
     def make(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
-        return Value(kind)  # type: ignore[arg-type]
+        return Value(kind, ref=name)  # type: ignore[arg-type]
 
     return make
 
