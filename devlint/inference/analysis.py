@@ -13,6 +13,7 @@ from devlint.inference.events import DeviceMismatch, event_of
 from devlint.inference.observed.collect import Observer
 from devlint.inference.observed.emit import events
 from devlint.inference.observed.events import Inferred
+from devlint.inference.observed.handed import run_again
 from devlint.inference.program.definitions import File
 from devlint.inference.program.project import Project
 from devlint.inference.summary.analyser import Analyser
@@ -68,7 +69,10 @@ def infer(
         observer = Observer(path) if observes else None
         analyser.watch = observer
         found = [event_of(each, source, path) for each in mismatches(analyser, file, declares_accelerator(targets))]
-        observed = events(observer, file, source, _runs(analyser, file)) if observer is not None else []
+        observed: list[Inferred] = []
+        if observer is not None:
+            run_again(analyser, observer, file)
+            observed = events(observer, file, source, (*_runs(analyser, file), *observer.handed))
     finally:
         sys.setrecursionlimit(limit)
     strongest: dict[tuple[str, int, int], DeviceMismatch] = {}

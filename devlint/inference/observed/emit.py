@@ -21,7 +21,7 @@ from devlint.inference.observed.events import (
 )
 from devlint.inference.observed.members import has, kind_of
 from devlint.inference.observed.resolve import Known, known
-from devlint.inference.program.definitions import Class, File
+from devlint.inference.program.definitions import Class, File, binding_of
 from devlint.inference.summary.frame import Frame
 from devlint.inference.terms.places import Alternative, show_path
 from devlint.inference.terms.values import NOTHING, Value
@@ -79,17 +79,20 @@ class _Emitter:
     def known(self, frame: Frame, node: ast.expr) -> Iterator[Known]:
         """What an expression is in one run. A method that is read from an object is one, whatever it does."""
         sight = self.sight(frame, node)
+        if isinstance(node, ast.Attribute) and _makes_up(self.sight(frame, node.value)):
+            sight = sight._replace(proved=False)
         method = self._method(frame, node)
         if method is not None:
             sight = sight._replace(kind="bound", class_=method, proved=True)
-        yield from known(self.observer, frame, sight)
+        yield from known(self.observer, frame, node, sight)
 
     def _method(self, frame: Frame, node: ast.expr) -> str | None:
         """The name of the method of a tensor or module that an attribute is."""
         if not isinstance(node, ast.Attribute):
             return None
         base = self.sight(frame, node.value)
-        if base.kind == "tensor" and base.proved and node.attr in knowledge.methods("Tensor"):
+        proved = base.proved and next(known(self.observer, frame, node.value, base)).evidence != "likely"
+        if base.kind == "tensor" and proved and node.attr in knowledge.methods("Tensor"):
             return f"Tensor.{node.attr}"
         return None
 
@@ -249,7 +252,21 @@ def _read_by_name(node: ast.expr) -> tuple[ast.expr, str] | None:
 def _field_kind(frame: Frame, sight: Sight, name: str) -> str | None:
     """The kind of what an object keeps in a field, or gives as a property."""
     field: Value | None = frame.heap.field(sight.value.objects[0], "." + name)
+    method = sight.class_.method(name) if isinstance(sight.class_, Class) else None
+    if method is not None and binding_of(method) == "property":
+        summary = frame.analyser.summary(method, sight.class_)  # type: ignore[arg-type]
+        field = summary.result if summary is not None else None
     return field.kind if field is not None and field.kind in _HELD.values() and field.kind != "tensor" else None
+
+
+def _makes_up(sight: Sight) -> bool:
+    """Whether an object's fields may be others than those that the code binds: its class says how, or is decorated."""
+    class_ = sight.class_
+    if not isinstance(class_, Class) or not sight.value.objects:
+        return False
+    return class_.method("__setattr__") is not None or any(
+        isinstance(base, Class) and base.node.decorator_list and not base.is_data for base in class_.lineage
+    )
 
 
 def _whereabouts(each: Alternative) -> Whereabouts:
@@ -262,7 +279,7 @@ def _whereabouts(each: Alternative) -> Whereabouts:
 
 
 def _key(part: Part | None) -> tuple[object, ...]:
-    return (part.kind, part.class_name, part.evidence, part.places) if part is not None else ()
+    return (part.kind, part.class_name, part.evidence == "likely", part.places) if part is not None else ()
 
 
 __all__ = ["events"]

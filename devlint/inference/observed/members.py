@@ -52,7 +52,8 @@ def has(sight: Sight, kind: str, name: str) -> bool | None:
     if name.startswith("__"):
         return None
     if isinstance(sight.class_, Class) and not isinstance(sight.value.ref, Class):
-        return _of_project(sight.class_, sight, name)
+        is_own = sight.value.objects == (("path", ("self",)),)
+        return _of_project(sight.class_, name, is_own)
     if kind in _BUILTINS:
         return any(hasattr(each, name) for each in _BUILTINS[kind])
     if kind in _FAMILIES:
@@ -72,13 +73,16 @@ def _of_family(family: str, class_: object, name: str) -> bool:
     return record is not None and (name in record.methods or name in record.attributes)
 
 
-def _of_project(class_: Class, sight: Sight, name: str) -> bool | None:
-    """A class of the project: what it and its bases define and bind. None where a base is not read, or makes names up."""
-    if class_.method(name) is not None or class_.value(name) is not None or class_.setter(name) is not None:
+def _of_project(class_: Class, name: str, is_own: bool) -> bool | None:
+    """A class of the project: what it and its bases define and bind. None where that cannot be told.
+
+    `is_own`: the object is that of a method of the class.
+    """
+    if _defines(class_, name):
         return True
-    if any(class_ in each.lineage and (each.method(name) or each.value(name)) for each in class_.file.classes.values()):
+    if any(class_ in each.lineage and _defines(each, name) for each in class_.file.classes.values()):
         return None  # the object may be of such a class
-    if not class_.is_read or any(class_.method(each) is not None for each in ("__getattr__", "__getattribute__")):
+    if not class_.is_read or any(class_.method(each) is not None for each in _MAKE_UP):
         return None
     for base in class_.lineage:
         if isinstance(base, Class):
@@ -87,7 +91,38 @@ def _of_project(class_: Class, sight: Sight, name: str) -> bool | None:
         elif base.startswith("torch.") and (record := knowledge.cls(base)) is not None:
             if name in record.methods or name in record.attributes or name in knowledge.methods(record.family):
                 return True
+    return None if is_own and _is_borrowed(class_, name) else False
+
+
+#: Methods that give members which no statement shows [Python's language reference, "Customizing attribute access"].
+_MAKE_UP: Final = ("__getattr__", "__getattribute__", "__setattr__")
+
+
+def _defines(class_: Class, name: str) -> bool:
+    return class_.method(name) is not None or class_.value(name) is not None or class_.setter(name) is not None
+
+
+def _is_borrowed(class_: Class, name: str) -> bool:
+    """Whether the methods that read a member read others too that nothing gives the class: then their object is another."""
+    for base in class_.lineage:
+        for method in base.methods.values() if isinstance(base, Class) else ():
+            names = method.positional()
+            read = {
+                node.attr
+                for node in method.file.nodes_of(method.node)
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names[:1]
+            }
+            if name in read and any(_is_given(class_, each) is False for each in read - {name, "device", "dtype"}):
+                return True
     return False
+
+
+def _is_given(class_: Class, name: str) -> bool | None:
+    """Whether something of the class or its bases gives it a member."""
+    if _defines(class_, name) or any(isinstance(base, Class) and _binds(base, name) for base in class_.lineage):
+        return True
+    records = [knowledge.cls(base) for base in class_.lineage if isinstance(base, str)]
+    return any(record is not None and (name in record.methods or name in record.attributes) for record in records)
 
 
 def _binds(class_: Class, name: str) -> bool:

@@ -13,6 +13,7 @@ from devlint.inference.observed.members import kind_of
 from devlint.inference.program.definitions import Class, File, Function, dotted
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.instantiate import Instance
+from devlint.inference.summary.parameters import declared
 from devlint.inference.terms.values import Value
 
 #: Calls between where a value is made and where it is used.
@@ -41,10 +42,17 @@ class Known(NamedTuple):
     calls: tuple[tuple[Frame, ast.AST], ...] = ()
 
 
-def known(observer: Observer, frame: Frame, sight: Sight) -> Iterator[Known]:
+def known(observer: Observer, frame: Frame, node: ast.expr, sight: Sight) -> Iterator[Known]:
     """What an expression is: itself where the function tells, else each thing that it is given."""
+    handed = observer.handed.get(frame)
+    if handed is not None:
+        if _is_asked(frame, _root(node)):
+            yield Known(sight, "likely")
+        else:
+            yield Known(sight, "called" if sight.proved else "likely", ((handed.frame, handed.node),))
+        return
     if sight.kind != "unknown" or kind_of(sight) != "unknown" or sight.path is None:
-        yield Known(sight, "proved" if sight.proved else "likely")
+        yield Known(sight, _evidence(frame, sight))
         return
     found = False
     if not _is_asked(frame, sight.path[0]):
@@ -55,25 +63,43 @@ def known(observer: Observer, frame: Frame, sight: Sight) -> Iterator[Known]:
         yield Known(sight, "likely")
 
 
+def _evidence(frame: Frame, sight: Sight) -> Evidence:
+    """Who says what an expression is. An argument has its kind from an annotation; from a default or a use it is likely."""
+    if not sight.proved:
+        return "likely"
+    path = sight.path
+    if path is None or len(path) != 1 or frame.function is None or ":" in path[0]:
+        return "proved"
+    for each in frame.function.all_parameters():
+        if each.arg == path[0]:
+            return "annotated" if declared(frame.file, each.annotation).kind is not None else "likely"
+    return "proved"
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def _given(observer: Observer, frame: Frame, sight: Sight, depth: int) -> Iterator[Known]:
     assert sight.path is not None
-    declared = _declared(frame, sight.path)
-    if declared is not None:
-        yield Known(sight._replace(kind=declared.kind, class_=declared.ref, value=declared), "annotated")
+    path = sight.path
+    annotated = _declared(frame, path)
+    if annotated is not None:
+        yield Known(sight._replace(kind=annotated.kind, class_=annotated.ref, value=annotated), "annotated")
         return
     if depth == 0:
         return
-    path = sight.path
     if len(path) == 2 and path[0] == "self":
         kept = frame.heap.get(("path", ("self",))).template
         value = kept.thing.fields.get(path[1]) if kept is not None else None
-        if value is None or value.path is None or value.path == path or len(value.path) != 1:
-            return
-        path = value.path
-    if len(path) != 1:
+        if value is not None and value.path is not None and value.path != path:
+            yield from _given(observer, frame, sight._replace(path=value.path), depth - 1)
         return
-    for instance, name in _calls(observer, frame, path[0]):
-        yield from _handed(observer, instance, name, sight, depth)
+    if len(path) == 1 and ":" in path[0]:
+        for instance, name in _calls(observer, path[0]):
+            yield from _handed(observer, instance, name, sight, depth)
 
 
 def _handed(observer: Observer, instance: Instance, name: str, sight: Sight, depth: int) -> Iterator[Known]:
@@ -91,15 +117,9 @@ def _handed(observer: Observer, instance: Instance, name: str, sight: Sight, dep
             yield Known(each.sight, each.evidence, (step, *each.calls))
 
 
-def _calls(observer: Observer, frame: Frame, root: str) -> Iterator[tuple[Instance, str]]:
-    """The calls that hand over what a root stands for: an argument of this function, or one of a constructor or method."""
-    holder, colon, name = root.rpartition(":")
-    if root.startswith(("@", "%")):
-        return
-    if not colon:
-        if frame.function is not None:
-            yield from ((each, root) for each in observer.calls.get(id(frame.function.node), ()))
-        return
+def _calls(observer: Observer, root: str) -> Iterator[tuple[Instance, str]]:
+    """The calls that hand over what a root stands for: an argument of a constructor, or of a method that binds a field."""
+    holder, _, name = root.rpartition(":")
     for instances in observer.calls.values():
         function = instances[0].summary.function
         if function is not None and function.owner is not None and _holds(function, holder):

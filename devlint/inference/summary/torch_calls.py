@@ -76,8 +76,12 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
         return NONE  # it writes to what it is given
     record = knowledge.function(name)
     if record is None or (record.result == "object" and not name.startswith("torch.")):
-        return _unknown(frame, node, name, arguments, record)
-    return call_record(frame, node, name, record, arguments)
+        value = _unknown(frame, node, name, arguments, record)
+    else:
+        value = call_record(frame, node, name, record, arguments)
+    if value.kind == "unknown" and "trust_remote_code" not in arguments.named and knowledge.immovable(name) is not None:
+        return value._replace(ref=name)
+    return value
 
 
 def _available() -> tuple[frozenset[tuple[tuple[str, ...], bool]], frozenset[tuple[tuple[str, ...], bool]]]:
@@ -119,7 +123,10 @@ def call_record(frame: Frame, node: ast.Call, name: str, record: Function, argum
     if record.host_only:
         for at_, value in arguments.positional:
             read_by_host(frame, at_, value, node, name)
-        many = any(value.kind in ("array", "list", "tuple") or value.is_tensor for value in arguments.values())
+        of_tensors = any(
+            value.is_tensor for value in arguments.values()
+        )  # a tensor again [torch.Tensor.__array_wrap__]
+        many = not of_tensors and any(value.kind in ("array", "list", "tuple") for value in arguments.values())
         return ARRAY._replace(proved=many) if record.result in ("ndarray", "unknown") else NOTHING
     operands = list(tensor_operands(frame, record, arguments))
     _need_together(frame, node, name, record, operands)
