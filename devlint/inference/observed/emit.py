@@ -142,7 +142,7 @@ class _Emitter:
         receiver: tuple[ast.expr, Known] | None, result: Part, said: set[tuple[object, ...]],
     ) -> None:  # fmt: skip
         part = self.part(*receiver) if receiver is not None else None
-        exists = has(receiver[1].sight, part.kind, name) if receiver is not None and part is not None else None
+        exists = has(frame, receiver[1].sight, part.kind, name) if receiver is not None and part is not None else None
         callee = self._callee(node, frame, receiver[1], name) if receiver is not None and part is not None else None
         arguments = dict(self._arguments(frame, node))
         key = (name, _key(part), exists, callee.kind if callee else None, *map(_key, arguments.values()))
@@ -188,7 +188,7 @@ class _Emitter:
                 if key in said or part.kind == "library":
                     continue
                 said.add(key)
-                exists, result = has(each.sight, part.kind, name), self.first(frame, node)
+                exists, result = has(frame, each.sight, part.kind, name), self.first(frame, node)
                 span = self.source.span(node)
                 self.add(
                     InferredAttribute(span, node, self.because(each), under, {}, function, name, part, exists, result)

@@ -26,6 +26,7 @@ def run_again(analyser: Analyser, observer: Observer, file: File) -> None:
             for instances in list(observer.calls.values())
             for instance in instances
             for handed in _new(instance, file, done)
+            if not _is_redefined(analyser, instance)
         ]
         if not pending:
             return
@@ -36,6 +37,17 @@ def run_again(analyser: Analyser, observer: Observer, file: File) -> None:
                 frame = analyser.run_with(instance.summary, handed, instance.frame.heap)
                 if frame is not None:
                     observer.handed[frame] = instance
+
+
+def _is_redefined(analyser: Analyser, instance: Instance) -> bool:
+    """Whether the file defines a function of this name again: which of them a call inside another function means is open."""
+    function = instance.summary.function
+    if function is None or function.owner is not None or function.outer is not None:
+        return False
+    first = function.file.functions.get(function.name)
+    last = analyser.module_level(function.file).state.names.get(function.name)
+    is_function = last is not None and last.kind == "function" and isinstance(last.ref, tuple)
+    return first is not None and last is not None and is_function and last.ref[0] is not first
 
 
 def _new(instance: Instance, file: File, done: set[Hashable]) -> Iterator[dict[str, Value]]:

@@ -8,7 +8,8 @@ from typing import Final
 
 from devlint import knowledge
 from devlint.inference.observed.collect import Sight
-from devlint.inference.program.definitions import Class
+from devlint.inference.program.definitions import Class, Function
+from devlint.inference.summary.frame import Frame
 
 #: Python's own types [Python's library reference, "Built-in Types"].
 _BUILTINS: Final[dict[str, tuple[type, ...]]] = {
@@ -28,6 +29,11 @@ _FAMILIES: Final = {
     "sampler": "Sampler", "scaler": "GradScaler", "autocast": "autocast", "stream": "Stream", "event": "Event",
     "generator": "Generator", "distribution": "Distribution", "device": "device", "dtype": "dtype",
 }  # fmt: skip
+#: The data types of torch [torch/csrc/utils/tensor_dtypes.cpp].
+_DTYPES: Final = frozenset(
+    {"float16", "half", "float32", "float", "float64", "double", "bfloat16", "int8", "int16", "short", "int32", "int",
+     "int64", "long", "uint8", "bool", "complex64", "complex128"}
+)  # fmt: skip
 #: Moves to a device. No array, data frame, image, tokenizer or estimator has one of them
 #: [numpy.ndarray, whose move is `to_device`; the sources in `knowledge.immovable`].
 MOVES: Final = frozenset({"to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "ipu", "mtia"})
@@ -36,6 +42,8 @@ MOVES: Final = frozenset({"to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "ipu"
 def kind_of(sight: Sight) -> str:
     """The kind, with the objects of torch told apart by what makes them, and objects of other libraries by their family."""
     name = sight.class_
+    if sight.kind == "library" and isinstance(name, str) and name.removeprefix("torch.") in _DTYPES:
+        return "dtype"
     if isinstance(name, Class) and sight.kind == "instance":
         return next((kind for kind, family in _FAMILIES.items() if family == name.family), sight.kind)
     if sight.kind not in ("unknown", "other") or not isinstance(name, str):
@@ -47,13 +55,13 @@ def kind_of(sight: Sight) -> str:
     return record.result if record is not None and record.result in _FAMILIES else sight.kind
 
 
-def has(sight: Sight, kind: str, name: str) -> bool | None:
+def has(frame: Frame, sight: Sight, kind: str, name: str) -> bool | None:
     """Whether an object of this kind has a member of this name."""
     if name.startswith("__"):
         return None
     if isinstance(sight.class_, Class) and not isinstance(sight.value.ref, Class):
         is_own = sight.value.objects == (("path", ("self",)),)
-        return _of_project(sight.class_, name, is_own)
+        return _of_project(sight.class_, name, frame.function if is_own else None)
     if kind in _BUILTINS:
         return any(hasattr(each, name) for each in _BUILTINS[kind])
     if kind in _FAMILIES:
@@ -73,10 +81,10 @@ def _of_family(family: str, class_: object, name: str) -> bool:
     return record is not None and (name in record.methods or name in record.attributes)
 
 
-def _of_project(class_: Class, name: str, is_own: bool) -> bool | None:
+def _of_project(class_: Class, name: str, method: Function | None) -> bool | None:
     """A class of the project: what it and its bases define and bind. None where that cannot be told.
 
-    `is_own`: the object is that of a method of the class.
+    `method`: the method of the class whose own object it is.
     """
     if _defines(class_, name):
         return True
@@ -91,7 +99,7 @@ def _of_project(class_: Class, name: str, is_own: bool) -> bool | None:
         elif base.startswith("torch.") and (record := knowledge.cls(base)) is not None:
             if name in record.methods or name in record.attributes or name in knowledge.methods(record.family):
                 return True
-    return None if is_own and _is_borrowed(class_, name) else False
+    return None if method is not None and _is_borrowed(class_, method, name) else False
 
 
 #: Methods that give members which no statement shows [Python's language reference, "Customizing attribute access"].
@@ -102,22 +110,18 @@ def _defines(class_: Class, name: str) -> bool:
     return class_.method(name) is not None or class_.value(name) is not None or class_.setter(name) is not None
 
 
-def _is_borrowed(class_: Class, name: str) -> bool:
-    """Whether the methods that read a member read others too that nothing gives the class: then their object is another."""
-    for base in class_.lineage:
-        for method in base.methods.values() if isinstance(base, Class) else ():
-            names = method.positional()
-            read = {
-                node.attr
-                for node in method.file.nodes_of(method.node)
-                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names[:1]
-            }
-            if name in read and any(_is_given(class_, each) is False for each in read - {name, "device", "dtype"}):
-                return True
-    return False
+def _is_borrowed(class_: Class, method: Function, name: str) -> bool:
+    """Whether a method reads other members too that nothing gives the class: then its object is another."""
+    names = method.positional()[:1]
+    read = {
+        node.attr
+        for node in method.file.nodes_of(method.node)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names
+    }
+    return not all(_is_given(class_, each) for each in read - {name, "device", "dtype"})
 
 
-def _is_given(class_: Class, name: str) -> bool | None:
+def _is_given(class_: Class, name: str) -> bool:
     """Whether something of the class or its bases gives it a member."""
     if _defines(class_, name) or any(isinstance(base, Class) and _binds(base, name) for base in class_.lineage):
         return True

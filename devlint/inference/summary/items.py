@@ -75,6 +75,8 @@ def _of_tensor(frame: Frame, base: Value, name: str) -> Value:
         return Value("dtype")
     if base.kind == "batch":
         return base._replace(kind="tensor", proved=False)
+    if base.kind == "tensors" and not hasattr(tuple, name):
+        return base._replace(kind="tensor", path=None)  # torch.return_types: a field of a named tuple
     if name in _VIEWS or knowledge.attribute("Tensor", name) == "tensor":
         return base._replace(kind="tensor", path=None)
     return NOTHING
@@ -166,7 +168,9 @@ def _kept_by_base(frame: Frame, class_: Class, identity: Any, name: str, node: a
         return None
     if name == "param_groups":
         parameter = Value("tensor", single(place_of((*identity[1], ".param_groups"))))
-        group = Thing("dict", fields={"['params']": Value("iterator", parts=(parameter,))}, node=node)
+        group = Thing(
+            "dict", fields={"['params']": Value("iterator", parts=(parameter,)), ITEM: something()}, node=node
+        )
         return Value("iterator", parts=(Value("dict", objects=(frame.new_thing(node, group),)),))
     if name == "state":
         state = ("path", (*identity[1], ".state", ITEM))

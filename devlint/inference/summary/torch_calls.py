@@ -32,7 +32,7 @@ from devlint.inference.terms.places import (
     unknown,
     with_zero_dim,
 )
-from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value
+from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value, something
 from devlint.knowledge.records import Function
 
 CallValue = Callable[[Frame, ast.Call, Value, Arguments], Value]
@@ -432,10 +432,25 @@ def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return Value("tensors", inputs.places if inputs is not None and inputs.places else nowhere(), proved=True)
 
 
+def _split(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`random_split(dataset, lengths)`: a list of parts of the data set [torch/utils/data/dataset.py]."""
+    fields = {ITEM: Value("dataset", ref="torch.utils.data.Subset")}
+    return Value("list", objects=(frame.new_thing(node, Thing("list", fields=fields, node=node)),))
+
+
+def _mapping(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """A dict of the module `collections`. What it is made of is not read."""
+    return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields={ITEM: something()}, node=node)),))
+
+
 _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.device": _device,
     "torch.accelerator.current_accelerator": _current_accelerator,
     "torch.load": _load,
+    "torch.utils.data.random_split": _split,
+    "collections.defaultdict": _mapping,
+    "collections.OrderedDict": _mapping,
+    "collections.Counter": _mapping,
     "torch.autograd.grad": _gradient,
     "torch.nn.Parameter": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
