@@ -178,7 +178,8 @@ class Heap:
             if value.kind in ("loader", "iterator"):
                 return value
             places = single(place_of(path), zero_dim=zero_dim_of(value.places))
-            return Value(value.kind, places, path=path, proved=value.proved, parts=None)
+            ref = value.ref if isinstance(value.ref, str) else None
+            return Value(value.kind, places, path=path, proved=value.proved, parts=None, ref=ref)
         if value.kind in ("bool", "number", "string") and value.constant is None:
             return value._replace(path=path, test=None)
         return value

@@ -21,7 +21,7 @@ from devlint.inference.summary.dispatch import evaluate, evaluates
 from devlint.inference.summary.expressions import defined, imported
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.items import attribute, keep_parameters
-from devlint.inference.terms.values import NOTHING, Value, part_of
+from devlint.inference.terms.values import NOTHING, Value, merge_all, part_of
 
 
 @evaluates(ast.Call)
@@ -136,6 +136,9 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
         return construct(frame, node, callee.ref, arguments)
     if callee.kind == "library" and callee.ref is not None:
         return torch_calls.call(frame, node, callee.ref, arguments, call_value)
+    if callee.kind == "library" and callee.parts:
+        found = merge_all([call_value(frame, node, each, arguments) for each in callee.parts])
+        return found if found is not None else NOTHING
     if callee.objects:
         return _call_objects(frame, node, callee, arguments)
     if callee.kind == "unknown":
@@ -145,7 +148,8 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
 
 def call_function(frame: Frame, node: ast.Call, function: Function, me: Value | None, arguments: Arguments) -> Value:
     if _is_wrapped(function):
-        return unread_calls.call(frame, node, arguments, me)
+        unread_ = unread_calls.call(frame, node, arguments, me)
+        return _context(frame, function) or unread_
     return frame.analyser.call(frame, function, me, arguments, node)
 
 
@@ -170,6 +174,20 @@ def _is_wrapped(function: Function) -> bool:
     return any(
         not name.startswith(_HARMLESS) and name.rpartition(".")[2] not in _HARMLESS for name in function.decorators()
     )
+
+
+def _context(frame: Frame, function: Function) -> Value | None:
+    """A context that a generator makes: what it yields, where that is an object of a library, and no tensor or module.
+
+    What the generator does before and after its `yield` stays unread.
+    """
+    if list(function.decorators()) != ["contextlib.contextmanager"]:
+        return None
+    summary = frame.analyser.summary(function, function.owner)
+    given = summary.result.parts if summary is not None else None
+    if not given or not isinstance(given[0].ref, str) or given[0].places or given[0].objects:
+        return None
+    return Value("context", parts=given)
 
 
 def construct(frame: Frame, node: ast.Call, class_: Class, arguments: Arguments) -> Value:

@@ -29,10 +29,19 @@ from devlint.inference.terms.places import (
 from devlint.inference.terms.values import NOTHING, TENSORS, Identity, Value, given
 
 
+class Watch(Protocol):
+    """What is told of each expression that a run evaluates."""
+
+    def saw(self, frame: Frame, node: ast.expr, value: Value) -> None: ...
+
+
 class Summaries(Protocol):
     """What gives a run the summaries of other functions, the module level of files, and new objects."""
 
     nested: dict[int, Function]
+
+    @property
+    def watch(self) -> Watch | None: ...
 
     def module_level(self, file: File) -> Frame: ...
 

@@ -82,6 +82,8 @@ def _of_tensor(frame: Frame, base: Value, name: str) -> Value:
         return Value("dtype")
     if base.kind == "batch":
         return base._replace(kind="tensor", proved=False)
+    if base.kind == "tensors" and not hasattr(tuple, name):
+        return base._replace(kind="tensor", path=None)  # torch.return_types: a field of a named tuple
     if name in _VIEWS or knowledge.attribute("Tensor", name) == "tensor":
         return base._replace(kind="tensor", path=None)
     return NOTHING
@@ -188,7 +190,7 @@ def _groups(frame: Frame, identity: Any, known: Value | None, node: ast.AST) -> 
     if not places:
         places = single(place_of((*identity[1], ".param_groups"))) if identity[0] == "path" else nowhere()
     parameters = Value("iterator", parts=(Value("tensor", places),))
-    group = Thing("dict", fields={"['params']": parameters}, node=node)
+    group = Thing("dict", fields={"['params']": parameters, ITEM: something()}, node=node)
     return Value("iterator", parts=(Value("dict", objects=(frame.new_thing(node, group),)),))
 
 

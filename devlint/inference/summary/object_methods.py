@@ -336,7 +336,7 @@ def call_of_unknown(frame: Frame, node: ast.Call, base: Value, name: str, argume
         return None
     if name == "numpy" and isinstance(node.func, ast.Attribute):
         torch_calls.read_by_host(frame, node.func.value, base._replace(kind="tensor"), node, "numpy")
-        return ARRAY
+        return ARRAY._replace(proved=False)
     if record.result in ("tensor", "same") and base.places:
         return _perhaps_tensor(frame, node, base, name, arguments)
     if record.result == "size" and base.places:

@@ -204,6 +204,8 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
             frame.default = value.places
         elif _called(frame, item.context_expr) in _PLACES_MODULES:
             frame.default = nowhere()
+        if value.kind == "context" and value.parts:
+            value = value.parts[0]
         if item.optional_vars is not None:
             binding.bind(frame, item.optional_vars, value, item.context_expr)
     run_block(frame, node.body)

@@ -32,7 +32,7 @@ from devlint.inference.terms.places import (
     unknown,
     with_zero_dim,
 )
-from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value
+from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value, something
 from devlint.knowledge.records import Function
 
 CallValue = Callable[[Frame, ast.Call, Value, Arguments], Value]
@@ -76,8 +76,12 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
         return NONE  # it writes to what it is given
     record = knowledge.function(name)
     if record is None or (record.result == "object" and not name.startswith("torch.")):
-        return _unknown(frame, node, name, arguments, record)
-    return call_record(frame, node, name, record, arguments)
+        value = _unknown(frame, node, name, arguments, record)
+    else:
+        value = call_record(frame, node, name, record, arguments)
+    if value.kind == "unknown" and "trust_remote_code" not in arguments.named and knowledge.immovable(name) is not None:
+        return value._replace(ref=name)
+    return value
 
 
 def _available() -> tuple[frozenset[tuple[tuple[str, ...], bool]], frozenset[tuple[tuple[str, ...], bool]]]:
@@ -119,7 +123,10 @@ def call_record(frame: Frame, node: ast.Call, name: str, record: Function, argum
     if record.host_only:
         for at_, value in arguments.positional:
             read_by_host(frame, at_, value, node, name)
-        many = any(value.kind in ("array", "list", "tuple") or value.is_tensor for value in arguments.values())
+        of_tensors = any(
+            value.is_tensor for value in arguments.values()
+        )  # a tensor again [torch.Tensor.__array_wrap__]
+        many = not of_tensors and any(value.kind in ("array", "list", "tuple") for value in arguments.values())
         return ARRAY._replace(proved=many) if record.result in ("ndarray", "unknown") else NOTHING
     operands = list(tensor_operands(frame, record, arguments))
     _need_together(frame, node, name, record, operands)
@@ -456,10 +463,25 @@ def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return Value("tensors", parts[0].places or nowhere(), proved=True)
 
 
+def _split(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`random_split(dataset, lengths)`: a list of parts of the data set [torch/utils/data/dataset.py]."""
+    fields = {ITEM: Value("dataset", ref="torch.utils.data.Subset")}
+    return Value("list", objects=(frame.new_thing(node, Thing("list", fields=fields, node=node)),))
+
+
+def _mapping(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """A dict of the module `collections`. What it is made of is not read."""
+    return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields={ITEM: something()}, node=node)),))
+
+
 _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.device": _device,
     "torch.accelerator.current_accelerator": _current_accelerator,
     "torch.load": _load,
+    "torch.utils.data.random_split": _split,
+    "collections.defaultdict": _mapping,
+    "collections.OrderedDict": _mapping,
+    "collections.Counter": _mapping,
     "torch.autograd.grad": _gradient,
     "torch.func.functional_call": _functional_call,
     "torch.nn.utils.stateless.functional_call": _functional_call,
@@ -483,7 +505,7 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
 def _loader(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
     from devlint.inference.summary.loaders import batch_of
 
-    return Value("loader", parts=(batch_of(frame, node, arguments),))
+    return Value("loader", parts=(batch_of(frame, node, arguments),), ref=name)
 
 
 def _dataset(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
@@ -493,7 +515,7 @@ def _dataset(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> V
 
 def _plain_object(kind: str) -> Callable[[Frame, ast.Call, str, Arguments], Value]:
     def make(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
-        return Value(kind)  # type: ignore[arg-type]
+        return Value(kind, ref=name)  # type: ignore[arg-type]
 
     return make
 
