@@ -1,11 +1,12 @@
-"""Findings that one decision settles, as the one finding of a report.
+"""Joins related findings into one finding of a report.
 
-Twelve lines that name a card are one decision: the first of them stands for all. So are all moves of one dataset to an
-accelerator. A rule says what is one decision (`Finding.decision`). And where a machine without the card stops, it never
-reaches what follows on the same way, so a finding about other machines (`Portability`) stands for those that it dominates.
+Findings are joined for two reasons. Twelve lines that name one GPU need one decision, so the first finding stands for all
+twelve. A rule says what needs one decision (`Finding.decision`): all moves of one dataset to a GPU do, too. And a program that
+ends at one line never reaches the later lines on the same path, so a finding about other machines (`Portability`) stands for
+the findings on the later lines.
 
-`Linter.check` gives each place its own finding, so that comments, baselines and fixes know them by place; a report folds
-what is left of them. A finding stands for none that is graver than itself.
+`Linter.check` gives each line its own finding, because comments, baselines and fixes refer to lines. A finding never stands
+for a finding with a higher severity.
 """
 
 from __future__ import annotations
@@ -140,13 +141,14 @@ def _leader(diagnostic: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
 
 
 def _written(same: Sequence[Diagnostic]) -> str:
-    """`, written 12 times (lines 3-14)`; of what is wrong on every machine ` (12 times, lines 3-14)`."""
+    """` (12 times: lines 3-14)`, or nothing for one finding."""
     if len(same) == 1:
         return ""
     times = "twice" if len(same) == 2 else f"{len(same)} times"
     cells = sorted({each.cell for each in same if each.cell is not None})
-    places = _range("cell", cells) if cells else _range("line", sorted({each.start.row for each in same}))
-    return f" ({times}, {places})" if same[0].portability is None else f", written {times} ({places})"
+    if cells:
+        return f" ({times}: {_range('cell', cells)})"
+    return f" ({times}: {_range('line', sorted({each.start.row for each in same}))})"
 
 
 def _range(noun: str, numbers: Sequence[int]) -> str:
@@ -193,7 +195,7 @@ def _joined(leader: Diagnostic, same: Sequence[Diagnostic], after: Sequence[Diag
         edits += other.edits
         shared += [edit for edit in other.shared if edit not in shared]
         titles.add(other.title)
-    title = fix.title if len(titles) == 1 else "Choose the device once, and use it on every line of this finding"
+    title = fix.title if len(titles) == 1 else "Change the lines of this finding together"
     return replace(fix, title=title, edits=tuple(sorted(edits)), shared=tuple(sorted(shared)))
 
 

@@ -1,4 +1,4 @@
-"""Mixed precision is fixed to CUDA and ignores the device that the program chose.
+"""Mixed precision works only for CUDA and ignores the device that the program chose.
 
 ## What it flags
 The rule reports these cases:
@@ -34,14 +34,14 @@ The fix is safe when the new name keeps `"cuda"`. The new name does the same as 
 arguments by keyword.
 
 The fix is unsafe when the device type follows the device of the program. The rule offers this fix when a variable in
-scope holds the device. A gradient scaler stays enabled only on CUDA.
+scope holds the device. The fix enables a gradient scaler only on CUDA.
 
 The fix uses only names that the lowest supported torch has.
 
 ## Known limits
 The rule does not report a name that is not deprecated in these cases:
 
-* The call is under a condition that holds only where CUDA is present.
+* The call is under a condition that is true only if CUDA is present.
 * The call has `enabled=False`, or its `enabled` argument depends on the device.
 * The file loads CUDA kernels.
 * The call is `torch.autocast("cuda")`, and no variable of the function holds the device.
@@ -178,7 +178,7 @@ class AmpDeviceType(Rule[ApiCall]):
         message = f"`{spelled(event, site)}` is tied to CUDA"
         device = _device_in_scope(event)
         if device is not None:
-            message += f"; the run's device is `{device}`"
+            message += f"; the program's device is `{device}`"
         return Finding(event.span, message, self._follow(event, site), event.because)
 
     def _modern(self, event: ApiCall, old: re.Match[str], site: Site) -> Fix:

@@ -12,7 +12,7 @@ reports these cases:
 
 - The function or class was given a device, but it calls `torch.cuda.Stream()`, `current_stream()` or
   `default_stream()` without a device.
-- The function or class was given a device, but it asks for memory figures without a device, for example
+- The function or class was given a device, but it reads the memory use without a device, for example with
   `max_memory_allocated()`.
 - `x.type(y.type())` moves a new tensor.
 - A function for CUDA gets one tensor and calls `.cuda()` on another tensor.
@@ -23,8 +23,8 @@ A file that sets the current GPU (`set_device`, `with torch.cuda.device(...)`) i
 still reports `cuda:0` in a function that makes another GPU the current GPU.
 
 ## Why it matters
-The current GPU is GPU 0 unless the program sets another GPU. An operation on tensors of two GPUs raises
-`RuntimeError`. A stream of one GPU does not order a copy to another GPU.
+The current GPU is GPU 0 unless the program sets another GPU. An operation on tensors of two GPUs raises `RuntimeError`.
+A stream of one GPU does not control the order of copies to another GPU.
 
 ## Example
     import torch

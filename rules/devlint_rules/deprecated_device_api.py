@@ -28,8 +28,8 @@ Use instead:
 ## Fix safety
 - The fix is safe if the new name does the same on every supported torch.
 - The fix is unsafe for `pin_memory_device`. torch ignores this argument from version 2.9 on.
-- The rule makes a suggestion without an edit if no new name does exactly the same, or if the lowest supported torch
-  does not have the new name.
+- Otherwise the rule makes a suggestion without an edit. For example, the lowest supported torch may not have the new
+  name.
 
 ## Known limits
 - Deprecated names that have nothing to do with devices are not reported.

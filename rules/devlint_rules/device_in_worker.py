@@ -79,10 +79,10 @@ class DeviceInWorker(Rule[WorkerDevice]):
             fix = Fix('Use the start method "spawn"', Safety.HINT)
         elif event.place == "fork":
             message = (
-                f"`{event.text}` uses CUDA in a process that Linux forks by default: torch raises an error if the parent "
-                "process has used CUDA"
+                f"`{event.text}` uses CUDA in a worker process: on Linux, a worker is a fork by default, and torch raises an "
+                "error if the parent process has used CUDA"
             )
-            fix = Fix('Call `set_start_method("spawn")` first', Safety.HINT)
+            fix = Fix('Call `set_start_method("spawn")` before the workers start', Safety.HINT)
         else:
             where = "`__getitem__`" if event.place == "__getitem__" else f"`{event.text}`"
             message = f"{where} uses the accelerator, but it runs in a worker process of the data loader"

@@ -11,8 +11,8 @@ The rule reports these cases:
 
 ## Why it matters
 In a torch build without CUDA the constructor raises `TypeError`. With CUDA it creates the tensor on the current GPU and
-ignores the device that the program chose. Without data, the constructor returns uninitialized memory. A single number
-as argument means a size, not a value.
+ignores the device that the program chose. Without data, the constructor returns uninitialized memory. If the argument
+is a single number, it is a size, not a value.
 
 ## Example
     import torch
@@ -46,8 +46,8 @@ The rule makes a suggestion without an edit in these cases:
 ## Known limits
 The rule does not report these cases:
 
-* The code is under a condition that holds only where CUDA is present. Such a condition is also part of the choice
-  `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor`.
+* The code is under a condition that is true only if CUDA is present. The choice
+  `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor` contains such a condition too.
 * The type is used in `isinstance`, in a tuple or in a comparison of types.
 * The type is an argument of `torch.set_default_tensor_type`, which DEV204 reports.
 * The file loads CUDA kernels.

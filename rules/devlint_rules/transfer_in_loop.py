@@ -32,7 +32,7 @@ Use instead:
             yield x.to(device) * weights_on_device
 
 ## Fix safety
-The fix is unsafe for two reasons. After the fix, the move also runs if the loop has no iteration. The copy occupies
+The fix is unsafe for two reasons. After the fix, the move runs even if the loop has no iterations. And the copy uses
 memory during the whole loop.
 
 ## Known limits

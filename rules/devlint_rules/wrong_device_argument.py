@@ -22,8 +22,8 @@
 
 ## Why it matters
 Most of these calls raise an error at once, or on the first machine with an accelerator. `x.to(x)` does nothing,
-although the author meant `x.to(device)`. The gradient scaler accepts any argument. With a wrong argument, the scaler
-stays enabled on machines where it should disable itself.
+although the author meant `x.to(device)`. The gradient scaler accepts any argument. With a wrong argument, it stays
+enabled on machines without the device.
 
 ## Example
     import torch

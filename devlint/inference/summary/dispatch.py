@@ -39,7 +39,10 @@ def evaluate(frame: Frame, node: ast.expr) -> Value:
         return NOTHING
     frame.depth += 1
     try:
-        return run(frame, node)
+        value = run(frame, node)
+        if frame.analyser.watch is not None:
+            frame.analyser.watch.saw(frame, node, value)
+        return value
     finally:
         frame.depth -= 1
 
