@@ -179,7 +179,7 @@ def test_the_moves_of_one_dataset_are_one_finding(cli: Cli) -> None:
     moves = "        x = torch.zeros(3).to(device)\n        y = torch.ones(3).to(device)\n        return x, y"
     assert moved(cli, LOADED.format(moves=moves) + LOADER) == [
         "a.py:9:13: DEV605 `__getitem__` uses the accelerator, but it runs in a worker process of the data loader "
-        "(twice, lines 9 and 10)"
+        "(twice: lines 9 and 10)"
     ]
 
 
@@ -189,7 +189,7 @@ def test_moves_in_both_arms_of_a_choice_are_one_finding(cli: Cli) -> None:
         "        return torch.tensor([0, 0], device=device), torch.tensor([1, 0]).to(device)"
     )
     (line,) = moved(cli, LOADED.format(moves=moves) + LOADER)
-    assert line.endswith(" (3 times, lines 10 and 11)")
+    assert line.endswith(" (3 times: lines 10 and 11)")
 
 
 def test_each_dataset_is_a_decision(cli: Cli) -> None:
@@ -206,7 +206,7 @@ def test_the_moves_of_one_collate_function_are_one_finding(cli: Cli) -> None:
         "def loader(rows):\n    return DataLoader(rows, collate_fn=collate, num_workers=4)\n"
     )
     (line,) = moved(cli, text)
-    assert line.endswith(" (twice, lines 6 and 7)")
+    assert line.endswith(" (twice: lines 6 and 7)")
 
 
 def test_a_folded_finding_of_a_dataset_lists_the_others(cli: Cli) -> None:
