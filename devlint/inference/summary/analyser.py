@@ -19,6 +19,7 @@ from devlint.inference.summary.library_modules import birthplace
 from devlint.inference.summary.model import Site, Summary
 from devlint.inference.summary.parameters import declared, documented_tensors, used_as_tensors
 from devlint.inference.summary.statements import run_block
+from devlint.inference.summary.watching import Watch
 from devlint.inference.terms.conditions import ALWAYS
 from devlint.inference.terms.places import DEFAULT, Alternative, named_by, nowhere, place_of, single
 from devlint.inference.terms.values import NONE, NOTHING, Kind, Value, given, given_device, merge, merge_all
@@ -36,8 +37,9 @@ VARIANTS = 4
 class Analyser:
     """What is known of the functions of a project. One serves one checked file and what it imports."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, watch: Watch | None = None) -> None:
         self.project = project
+        self.watch = watch
         self.summaries: dict[tuple[int, int, Shape], Summary | None] = {}
         self.called: set[int] = set()  # the nodes of the functions that some call leads to
         self.variants: dict[
@@ -296,7 +298,7 @@ class Analyser:
             receiver = function.owner
         summary = self.summary(function, receiver)
         if summary is None:
-            return unread_calls.call(frame, node, arguments, me)
+            return unread_calls.call(frame, node, arguments, me, why="running")
         self.called.add(id(function.node))
         bindings = self.bindings(frame, summary, me, arguments)
         shape = self._shape(frame, summary, bindings)
@@ -336,8 +338,11 @@ class Analyser:
         kept = instance.constraints()
         for node, status in instance.handed:
             self.handed.setdefault(node, set()).add(status)
-        room = KEPT - len(frame.constraints)
-        frame.constraints += kept[: max(room, 0)]
+        room = max(KEPT - len(frame.constraints), 0)
+        if self.watch is not None:
+            for each in kept[room:]:
+                self.watch.dropped(each, instance.node, frame.site, "kept")
+        frame.constraints += kept[:room]
         result = instance.value(summary.result)
         instance.apply()
         result = frame.heap.settled(result)

@@ -26,7 +26,7 @@ def mismatches(analyser: Analyser, file: File, declared: bool = False) -> list[M
     roots = list(_roots(analyser, file, top))
     aware = any(site.asks or site.moved for site in _sites(analyser))
     asking = frozenset(id(site.receiver) for site in _sites(analyser) if site.asks and site.receiver is not None)
-    judge = Judge(aware, analyser.handed, asking, declared)
+    judge = Judge(aware, analyser.handed, asking, declared, analyser.watch)
     best: dict[tuple[int, int, str], Mismatch] = {}
     for constraints, root in [(top.constraints, top.site), *roots]:
         for each in judge.judge(constraints, root):
@@ -74,16 +74,17 @@ def _of_function(analyser: Analyser, file: File, top: Frame, summary: Summary) -
 
 def _as_root(frame: Frame, summary: Summary, bindings: dict[str, Value]) -> list[Constraint]:
     """The constraints of a function whose arguments stay what they are."""
+    analyser = frame.analyser
     instance = Instance(frame, summary, bindings, summary.function.node if summary.function is not None else ast.Pass())
     found = []
     for each in summary.constraints:
         mapped = instance._constraint(each)
-        if (
-            mapped is not None
-            and not _is_own(frame, summary, mapped.first)
-            and not _is_own(frame, summary, mapped.second)
-        ):
+        if mapped is None:
+            continue
+        if not _is_own(frame, summary, mapped.first) and not _is_own(frame, summary, mapped.second):
             found.append(mapped)
+        elif analyser.watch is not None:
+            analyser.watch.silent(mapped, None, summary.site, "own field")
     return found
 
 
@@ -149,7 +150,18 @@ def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iter
             yield summary.constraints, summary.site
         elif method.name != "__init__":
             found = _as_root(frame, summary, bindings)
-            yield [each for each in found if not _is_moved(each, fields)], summary.site
+            yield list(_unmoved(analyser, found, fields, summary.site)), summary.site
+
+
+def _unmoved(
+    analyser: Analyser, constraints: list[Constraint], fields: frozenset[str], site: Site
+) -> Iterator[Constraint]:
+    """The constraints but for those on a module that some other code moves."""
+    for each in constraints:
+        if not _is_moved(each, fields):
+            yield each
+        elif analyser.watch is not None:
+            analyser.watch.silent(each, None, site, "moved outside")
 
 
 def _before_any_move(class_: Class) -> frozenset[str]:
