@@ -11,6 +11,7 @@ from devlint.file_state import FileState
 from devlint.inference.events import DeviceMismatch, event_of
 from devlint.inference.program.project import Project
 from devlint.inference.summary.analyser import Analyser
+from devlint.inference.witness.model import Mismatch
 from devlint.inference.witness.roots import mismatches
 from devlint.source import Source
 
@@ -36,18 +37,25 @@ def device_mismatches(
     `load` gives the tree of another file of the project; None: the file is read alone. `targets`: what the settings say that
     the project must run on.
     """
+    project = Project(load)
+    found = judged(Analyser(project), tree, source, targets)
+    return [event for event, _ in found], project.read
+
+
+def judged(
+    analyser: Analyser, tree: ast.Module, source: Source, targets: tuple[str, ...]
+) -> list[tuple[DeviceMismatch, Mismatch]]:
+    """The events of a file with the mismatches that they are of, in the order of the file."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION))
     try:
-        project = Project(load)
         path = os.path.abspath(source.path)
-        file = project.add(path, tree)
-        found = [
-            event_of(each, source, path) for each in mismatches(Analyser(project), file, declares_accelerator(targets))
-        ]
+        file = analyser.project.add(path, tree)
+        found = mismatches(analyser, file, declares_accelerator(targets))
+        events = [(event_of(each, source, path), each) for each in found]
     finally:
         sys.setrecursionlimit(limit)
-    strongest: dict[tuple[str, int, int], DeviceMismatch] = {}
-    for each in sorted(found, key=lambda event: (event.severity.rank, event.span)):
-        strongest.setdefault((each.code, *each.span), each)
-    return sorted(strongest.values(), key=lambda event: event.span), project.read
+    strongest: dict[tuple[str, int, int], tuple[DeviceMismatch, Mismatch]] = {}
+    for event, each in sorted(events, key=lambda pair: (pair[0].severity.rank, pair[0].span)):
+        strongest.setdefault((event.code, *event.span), (event, each))
+    return sorted(strongest.values(), key=lambda pair: pair[0].span)

@@ -114,7 +114,7 @@ def event_of(mismatch: Mismatch, source: Source, path: str) -> DeviceMismatch:
         other,
         mismatch.evidence,
         mismatch.soft,
-        _when(mismatch.condition),
+        when(mismatch.condition),
         _clause(mismatch, other, source),
         factory,
         origin.name if origin is not None else "",
@@ -129,6 +129,11 @@ def _loop(mismatch: Mismatch, source: Source) -> Span | None:
     node = mismatch.off.node
     first = devices.loop_that_binds(node, mismatch.site) if isinstance(node, ast.Name) else None
     return source.span(first) if first is not None else None
+
+
+def severity_of(mismatch: Mismatch) -> Severity:
+    """The severity of a mismatch."""
+    return SEVERITIES[mismatch.evidence, not mismatch.soft]
 
 
 def code_of(mismatch: Mismatch) -> str:
@@ -233,7 +238,7 @@ def _because(mismatch: Mismatch, source: Source, path: str) -> tuple[Origin, ...
     for at in (mismatch.off_at, mismatch.other_at):
         origin = at.origin
         if origin is not None and origin.node is not None and origin.file == path and hasattr(origin.node, "lineno"):
-            found.append(Origin(source.span(origin.node), _ORIGINS[origin.why]))
+            found.append(Origin(source.span(origin.node), ORIGINS[origin.why]))
     for step in mismatch.chain:
         if step.file == path and hasattr(step.node, "lineno"):
             found.append(Origin(source.span(step.node), f"`{step.name}` is called here"))
@@ -242,7 +247,7 @@ def _because(mismatch: Mismatch, source: Source, path: str) -> tuple[Origin, ...
     return tuple(dict.fromkeys(found))
 
 
-_ORIGINS: Final = {
+ORIGINS: Final = {
     "factory": "created on the CPU here",
     "option": "created on the CPU here, because no device is passed",
     "host": "made from CPU data here",
@@ -259,7 +264,7 @@ _ORIGINS: Final = {
 _WORDS: Final = 3
 
 
-def _when(condition: Condition) -> str:
+def when(condition: Condition) -> str:
     """A condition in words: "when `mask` is None"."""
     said = {test[1] for test, outcome in condition if test[0] == "truth" and outcome}
     kept = [(t, o) for t, o in condition if not (t[0] == "none" and not o and t[1] in said)]  # what is true is given
