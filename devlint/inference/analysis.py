@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 
 from devlint.file_state import FileState
-from devlint.inference.events import DeviceMismatch, event_of
+from devlint.inference.events import DeviceMismatch, Texts, event_of
+from devlint.inference.program.neighbours import Neighbours
 from devlint.inference.program.project import Project
 from devlint.inference.summary.analyser import Analyser
 from devlint.inference.witness.model import Mismatch
@@ -30,20 +31,20 @@ def declares_accelerator(targets: tuple[str, ...]) -> bool:
 
 
 def device_mismatches(
-    tree: ast.Module, source: Source, load: Load | None, targets: tuple[str, ...] = ()
+    tree: ast.Module, source: Source, load: Load | None, targets: tuple[str, ...] = (), around: Neighbours | None = None
 ) -> tuple[list[DeviceMismatch], dict[str, FileState]]:
     """The mismatches of a file in the order of the file, and the states of the other files that they follow from.
 
     `load` gives the tree of another file of the project; None: the file is read alone. `targets`: what the settings say that
-    the project must run on.
+    the project must run on. `around`: where callers in other files are looked for; None: nowhere.
     """
     project = Project(load)
-    found = judged(Analyser(project), tree, source, targets)
+    found = judged(Analyser(project), tree, source, targets, around)
     return [event for event, _ in found], project.read
 
 
 def judged(
-    analyser: Analyser, tree: ast.Module, source: Source, targets: tuple[str, ...]
+    analyser: Analyser, tree: ast.Module, source: Source, targets: tuple[str, ...], around: Neighbours | None = None
 ) -> list[tuple[DeviceMismatch, Mismatch]]:
     """The events of a file with the mismatches that they are of, in the order of the file."""
     limit = sys.getrecursionlimit()
@@ -51,8 +52,9 @@ def judged(
     try:
         path = os.path.abspath(source.path)
         file = analyser.project.add(path, tree)
-        found = mismatches(analyser, file, declares_accelerator(targets))
-        events = [(event_of(each, source, path), each) for each in found]
+        found = mismatches(analyser, file, declares_accelerator(targets), around)
+        texts = Texts(path, source, around.source if around is not None else None)
+        events = [(event_of(each, texts), each) for each in found]
     finally:
         sys.setrecursionlimit(limit)
     strongest: dict[tuple[str, int, int], tuple[DeviceMismatch, Mismatch]] = {}
