@@ -15,7 +15,7 @@ from devlint.inference.program.project import Project
 from devlint.inference.reveal.record import Operation, Record, Seen
 from devlint.inference.reveal.words import Words
 from devlint.inference.summary.analyser import Analyser
-from devlint.inference.terms.places import Alternative, is_unread, zero_dim_of
+from devlint.inference.terms.places import CPU, Alternative, is_unread, zero_dim_of
 from devlint.inference.terms.values import TENSORS, Value
 from devlint.inference.witness.model import Mismatch
 from devlint.model import Span
@@ -37,11 +37,13 @@ Load = Callable[[str], tuple[FileState, ast.Module | None]]
 
 
 class Trail(NamedTuple):
-    """One line that explains where a value is."""
+    """One line that explains where a value is. Row and column are 1-based. `on_host`: whether the value is on the CPU."""
 
     path: str
     row: int
+    column: int
     text: str
+    on_host: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ def _shown(node: ast.expr, runs: list[Seen], words: Words, source: Source) -> Sh
     because: list[Trail] = []
     for at in known:
         if at.origin is not None and at.origin.node is not None and hasattr(at.origin.node, "lineno"):
-            because.append(Trail(at.origin.file or words.record.path, at.origin.node.lineno, _origin(at, words)))
+            place = at.origin.node.lineno, at.origin.node.col_offset + 1
+            because.append(Trail(at.origin.file or words.record.path, *place, _origin(at, words), at.atom == CPU))
     zero_dim = zero_dim_of(tuple(known)) if known else None
     return Shown(
         span,
