@@ -70,6 +70,7 @@ from devlint.facts.values import (
 )
 from devlint.inference.events import DeviceMismatch
 from devlint.model import (
+    AlsoNeed,
     Edit,
     Finding,
     Fix,
@@ -109,6 +110,7 @@ __all__ = [
     "SOMEWHERE",
     "STALE",
     "UNKNOWN",
+    "AlsoNeed",
     "ApiCall",
     "ApiImport",
     "ApiName",

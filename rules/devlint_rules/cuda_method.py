@@ -54,6 +54,7 @@ object, it reports the call.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from devlint.api import (
     CudaMethod,
@@ -71,6 +72,7 @@ from devlint.api import (
 )
 from devlint_rules._at_hand import run_device
 from devlint_rules._conversion import MOVABLE, TOO_EARLY, is_current, is_safe, portability
+from devlint_rules._rest_of_conversion import also
 from devlint_rules._run_device import (
     guard_of,
     may_use_other_cards,
@@ -107,6 +109,8 @@ class CudaMethodCall(Rule[CudaMethod]):
         if event.run_device is not None:
             message += f"; the run's device is `{event.run_device}`"
         fix = self._fix(event, site, call, call.func)
+        if fix.edits:
+            fix = replace(fix, needs=(*fix.needs, *also(event.type, fix.safety, site.facts)))
         return Finding(event.span, message, fix, event.because, portability=portability(event, fix, site.facts))
 
     def _fix(self, event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix:
