@@ -136,7 +136,18 @@ class RunDeviceNeed:
     choice: str = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
 
 
-Need = ImportNeed | RunDeviceNeed
+@dataclass(frozen=True, slots=True)
+class AlsoNeed:
+    """The decision of the fix settles another place of the file: `text` is put over `span`, once per file.
+
+    `text` is an expression; it names torch as the file spells it. A place that an edit of the fix touches is left alone.
+    """
+
+    span: Span
+    text: str
+
+
+Need = ImportNeed | RunDeviceNeed | AlsoNeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +195,9 @@ class TextEdit(NamedTuple):
     start: int
     end: int
     text: str
+
+    def touches(self, other: TextEdit) -> bool:
+        return self.start <= other.end and other.start <= self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +295,8 @@ class FileResult:
 
     `others`: the other files that the findings follow from, as they were: `FileState.line` with the path from the file's
     directory. There are many of them in a project, and few different ones. `searched`: the names that were looked for
-    in the files of the project. `left_alone`: where rules are silent on purpose, with the reason for a message; only when
+    in the files of the project. `reached`: the files, from the file's directory, in which calls of this file make something
+    fail: those findings stand there. `left_alone`: where rules are silent on purpose, with the reason for a message; only when
     the linter explains. `gave_way`: what is not said because another finding says more of the same expression, by code and
     place.
     """
@@ -293,6 +308,7 @@ class FileResult:
     statistics: Statistics = field(default_factory=Statistics)
     others: list[str] = field(default_factory=list)
     searched: Search | None = None
+    reached: list[str] = field(default_factory=list)
     left_alone: list[Diagnostic] = field(default_factory=list)
     gave_way: list[tuple[str, Span]] = field(default_factory=list)
 

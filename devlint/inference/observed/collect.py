@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.instantiate import Instance
+from devlint.inference.summary.watching import Watch
 from devlint.inference.terms.conditions import Condition
 from devlint.inference.terms.places import Path, Places
 from devlint.inference.terms.values import Kind, Value
@@ -26,14 +27,14 @@ class Sight(NamedTuple):
     condition: Condition
 
 
-class Observer:
+class Observer(Watch):
     """Watches the runs of one file's functions. It changes nothing of what they infer."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.seen: dict[int, dict[Frame, Sight]] = {}  # by the identity of the expression's node
         self.calls: dict[int, list[Instance]] = {}  # by the identity of the called function's node
-        self.handed: dict[Frame, Instance] = {}  # the runs with what a call hands over, and that call
+        self.runs: dict[Frame, Instance] = {}  # the runs with what a call hands over, and that call
 
     def saw(self, frame: Frame, node: ast.expr, value: Value) -> None:
         """An expression was evaluated."""

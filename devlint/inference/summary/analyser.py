@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from devlint.inference.library import protocols
 from devlint.inference.objects.heap import Heap, Template, Thing
@@ -13,13 +13,14 @@ from devlint.inference.summary import autograd, escapes, stories, unread_calls
 from devlint.inference.summary import calls as _calls
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.dispatch import evaluate
-from devlint.inference.summary.frame import Frame, State, Watch, merge_states
+from devlint.inference.summary.frame import Frame, State, merge_states
 from devlint.inference.summary.instantiate import KEPT, Instance
 from devlint.inference.summary.items import entry_under, keep_parameters
 from devlint.inference.summary.library_modules import birthplace
 from devlint.inference.summary.model import Site, Summary
 from devlint.inference.summary.parameters import declared, documented_tensors, used_as_tensors
 from devlint.inference.summary.statements import run_block
+from devlint.inference.summary.watching import Watch
 from devlint.inference.terms.conditions import ALWAYS
 from devlint.inference.terms.places import DEFAULT, Alternative, named_by, nowhere, place_of, single
 from devlint.inference.terms.values import NONE, NOTHING, Kind, Value, given, given_device, merge, merge_all
@@ -34,17 +35,12 @@ Shape: TypeAlias = tuple[tuple[str, Any], ...]
 VARIANTS = 4
 
 
-class CallWatch(Watch, Protocol):
-    """What is told of each call of a function of the project, too."""
-
-    def called(self, instance: Instance) -> None: ...
-
-
 class Analyser:
     """What is known of the functions of a project. One serves one checked file and what it imports."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, watch: Watch | None = None) -> None:
         self.project = project
+        self.watch = watch
         self.summaries: dict[tuple[int, int, Shape], Summary | None] = {}
         self.called: set[int] = set()  # the nodes of the functions that some call leads to
         self.variants: dict[
@@ -58,7 +54,6 @@ class Analyser:
             int, dict[str, list[Any]]
         ] = {}  # by a class: the classes of what constructors were given
         self.depth = 0
-        self.watch: CallWatch | None = None
 
     # -- the module level
 
@@ -333,7 +328,7 @@ class Analyser:
             receiver = function.owner
         summary = self.summary(function, receiver)
         if summary is None:
-            return unread_calls.call(frame, node, arguments, me)
+            return unread_calls.call(frame, node, arguments, me, why="running")
         self.called.add(id(function.node))
         bindings = self.bindings(frame, summary, me, arguments)
         shape = self._shape(frame, summary, bindings)
@@ -375,8 +370,11 @@ class Analyser:
         kept = instance.constraints()
         for node, status in instance.handed:
             self.handed.setdefault(node, set()).add(status)
-        room = KEPT - len(frame.constraints)
-        frame.constraints += kept[: max(room, 0)]
+        room = max(KEPT - len(frame.constraints), 0)
+        if self.watch is not None:
+            for each in kept[room:]:
+                self.watch.dropped(each, instance.node, frame.site, "kept")
+        frame.constraints += kept[:room]
         result = instance.value(summary.result)
         instance.apply()
         result = frame.heap.settled(result)

@@ -148,7 +148,7 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
 
 def call_function(frame: Frame, node: ast.Call, function: Function, me: Value | None, arguments: Arguments) -> Value:
     if _is_wrapped(function):
-        unread_ = unread_calls.call(frame, node, arguments, me)
+        unread_ = unread_calls.call(frame, node, arguments, me, why="wrapped")
         return _context(frame, function) or unread_
     return frame.analyser.call(frame, function, me, arguments, node)
 

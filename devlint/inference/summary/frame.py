@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from devlint.inference.objects.heap import Heap, Thing, merge_heaps, merge_values
 from devlint.inference.program.definitions import Class, File, Function
 from devlint.inference.summary.model import LEAVING, Constraint, How, LeftBehind, Mixing, Operand, Site
+from devlint.inference.summary.watching import Needless, Watch
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import (
@@ -27,12 +28,6 @@ from devlint.inference.terms.places import (
     with_zero_dim,
 )
 from devlint.inference.terms.values import NOTHING, TENSORS, Identity, Value, given
-
-
-class Watch(Protocol):
-    """What is told of each expression that a run evaluates."""
-
-    def saw(self, frame: Frame, node: ast.expr, value: Value) -> None: ...
 
 
 class Summaries(Protocol):
@@ -238,9 +233,9 @@ class Frame:
         condition: Condition = ALWAYS, guessed: bool = False,
     ) -> None:  # fmt: skip
         """Record that two values must be on one device."""
-        if not first.places or not second.places or first.places == second.places:
-            return
-        if not _may_fail(first.places, second.places) or _is_one_choice(first.places, second.places):
+        why = _needless(first.places, second.places)
+        if why is not None:
+            self._tell(node, operation, first, second, why)
             return
         if self.site.switches:
             first, second = (
@@ -248,10 +243,12 @@ class Frame:
                 for one, other in ((first, second), (second, first))
             )
             if not first.places or not second.places:
+                self._tell(node, operation, first, second, "unused")
                 return
         pair = _pair(how, mixing, first, second)
         if pair is not None:
             if pair in self.state.met:
+                self._tell(node, operation, first, second, "met")
                 return
             if not guessed and not condition:
                 self.state.met |= {pair}
@@ -274,6 +271,14 @@ class Frame:
                 guessed=guessed,
             )
         )
+        if self.analyser.watch is not None:
+            self.analyser.watch.needed(self.constraints[-1])
+
+    def _tell(self, node: ast.AST, operation: str, first: Operand, second: Operand, why: Needless) -> None:
+        """Tell who watches why two operands leave no constraint."""
+        if self.analyser.watch is not None:
+            both_ = [(each.node, Value(each.kind, each.places, path=each.path)) for each in (first, second)]
+            self.analyser.watch.needless(self, node, operation, both_, why)
 
     def together(
         self,
@@ -287,6 +292,8 @@ class Frame:
         """Record that all of these must be on one device, two by two."""
         taking = [(n, v) for n, v in operands if v.may_be_tensor and v.places]
         proved = any(v.kind in TENSORS for _, v in taking)
+        if self.analyser.watch is not None and (len(taking) < 2 or not (proved or mixing == "exact")):
+            self.analyser.watch.needless(self, node, operation, list(operands), "alone" if len(taking) < 2 else "kind")
         for i, (n, v) in enumerate(taking):
             for m, w in taking[i + 1 :]:
                 if proved or mixing == "exact":
@@ -314,6 +321,17 @@ def _pair(how: How, mixing: Mixing, first: Operand, second: Operand) -> Pair | N
     if mixing != "exact" and (x.zero_dim is not False or y.zero_dim is not False):
         return None
     return None if x.soft or y.soft else frozenset({(x.atom, x.origin), (y.atom, y.origin)})
+
+
+def _needless(a: Places, b: Places) -> Needless | None:
+    """Why two values need no constraint, by where they are."""
+    if not a or not b:
+        return "nothing"
+    if a == b:
+        return "same"
+    if not _may_fail(a, b):
+        return "agree"
+    return "choice" if _is_one_choice(a, b) else None
 
 
 def _may_fail(a: Places, b: Places) -> bool:

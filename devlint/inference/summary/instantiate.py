@@ -11,6 +11,7 @@ from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import LEAVING, Constraint, Operand, Step, Summary
+from devlint.inference.summary.watching import Dropped
 from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, DATA, SAME, Condition, Literal, both, compatible
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import (
@@ -410,15 +411,21 @@ class Instance:
         name = self.summary.function.name if self.summary.function is not None else ""
         step_ = Step(self.node, self.frame.path, name, self.frame.site, self.summary.function)
         found: list[Constraint] = []
+        watch = self.frame.analyser.watch
         for each in self.summary.constraints:
             if each.how in LEAVING:
                 continue  # judged where it leaves
-            if len(each.chain) >= CHAIN or not (_is_open(each.first.places) or _is_open(each.second.places)):
+            if not (_is_open(each.first.places) or _is_open(each.second.places)):
+                continue
+            if len(each.chain) >= CHAIN:
+                self._tell(each, "depth")
                 continue
             mapped = self._constraint(each)
             status = self._status(each, mapped)
             if status is not None:
                 self.handed.append((id(each.node), status))
+                if watch is not None:
+                    watch.handed(each, self.node, self.frame.site, status)
             if mapped is not None:
                 first, second = (
                     len(each.chain) + 1 if _is_open(before.places) and not _is_open(after.places) else known
@@ -444,21 +451,29 @@ class Instance:
     def _constraint(self, each: Constraint) -> Constraint | None:
         condition = self.condition(each.condition)
         if condition is None:
-            return None
+            return self._tell(each, "condition")
         first, second = self.operand(each.first, each), self.operand(each.second, each)
-        if first is None or second is None or first.places == second.places:
-            return None
+        if first is None or second is None:
+            return self._tell(each, "operand")
+        if first.places == second.places:
+            return self._tell(each, "agree")
         joined, whole = both(self.frame.condition, condition)
         if not compatible(joined):
-            return None
+            return self._tell(each, "condition")
         if not _is_open(first.places) and not _is_open(second.places) and not can_clash(first.places, second.places):
-            return None
+            return self._tell(each, "agree")
         guessed = each.guessed and not (self._is_sure(first) and self._is_sure(second))
         return each._replace(first=first, second=second, condition=joined, soft=each.soft or not whole, guessed=guessed)
 
     def _is_sure(self, operand: Operand) -> bool:
         """Whether this call proves that an operand is a tensor, or a module of torch."""
         return operand.kind in ("module", *TENSORS) and operand.proved
+
+    def _tell(self, each: Constraint, why: Dropped) -> Constraint | None:
+        """Nothing is handed on: tell who watches why."""
+        if self.frame.analyser.watch is not None:
+            self.frame.analyser.watch.dropped(each, self.node, self.frame.site, why)
+        return None
 
     def operand(self, operand: Operand, constraint: Constraint) -> Operand | None:
         self._as_module = constraint.how == "module" and operand is constraint.first

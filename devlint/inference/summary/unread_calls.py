@@ -8,6 +8,7 @@ import ast
 from devlint.inference.summary import moves
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, unread
+from devlint.inference.summary.watching import Unread
 from devlint.inference.terms.places import (
     CPU,
     Origin,
@@ -26,8 +27,12 @@ from devlint.inference.terms.values import Value, given
 PLAIN_FAMILIES = frozenset({"number", "string", "bool", "none"})
 
 
-def call(frame: Frame, node: ast.AST, arguments: Arguments, receiver: Value | None = None) -> Value:
+def call(
+    frame: Frame, node: ast.AST, arguments: Arguments, receiver: Value | None = None, why: Unread = "callee"
+) -> Value:
     """A call of something that cannot be read, which gets these arguments."""
+    if frame.analyser.watch is not None:
+        frame.analyser.watch.unread(frame, node, why)
     reach(frame, [*arguments.values(), *([receiver] if receiver is not None else [])])
     if _gives_tensors(arguments):
         origin = Origin("loader", node, frame.path, "return_tensors")
@@ -51,10 +56,12 @@ def reach(frame: Frame, values: list[Value]) -> None:
         if value.kind == "function" and isinstance(value.ref, tuple):
             reach(frame, _captured(frame, value))
         objects = tuple(frame.heap.reachable(value))
+        if value.kind == "unknown" and value.path is not None and not value.objects:
+            objects = (*objects, ("path", value.path))
         if objects:
             frame.heap.forget(objects)
-        if value.kind == "unknown" and value.path is not None and not value.objects:
-            frame.heap.forget((("path", value.path),))
+            if frame.analyser.watch is not None:
+                frame.analyser.watch.forgot(frame, objects)
 
 
 def _captured(frame: Frame, value: Value) -> list[Value]:
@@ -105,6 +112,8 @@ def call_unknown(
     frame: Frame, node: ast.Call, callee: Value, arguments: Arguments, receiver: Value | None = None
 ) -> Value:
     """A call of something given: perhaps a module, which needs its input where it is."""
+    if frame.analyser.watch is not None:
+        frame.analyser.watch.unread(frame, node, "callee")
     moves.moved_in_place(frame, callee)
     places = callee.places
     if callee.path is not None and ("path", callee.path) in frame.heap.things:
