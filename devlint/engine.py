@@ -289,7 +289,7 @@ class _Check:
             self.add_unreadable(SourceError(_TOO_DEEP, *self.source.position(span.start)))
         tree = Tree(self.source, module)
         replaced = self.replaced()
-        for event in (*facts.events, *self.mismatches(module)):
+        for event in (*facts.events, *self.inferred(module)):
             for rule in self.linter.rules_for(event):
                 if rule.meta.code not in self.crashed and not (
                     rule.meta.code in replaced and isinstance(event, rule.event)
@@ -318,32 +318,34 @@ class _Check:
 
         return CODES
 
-    def mismatches(self, module: ast.Module) -> Sequence[Event]:
-        """What the new inference finds, where it is switched on."""
+    def inferred(self, module: ast.Module) -> Sequence[Event]:
+        """What the new inference finds and sees, where it is switched on and a rule asks for it."""
         if self.linter.settings.inference != "new":
             return ()
-        from devlint.inference.analysis import device_mismatches
+        from devlint.inference.analysis import infer
         from devlint.inference.events import DeviceMismatch
+        from devlint.inference.observed.events import Inferred
 
-        if not any(issubclass(DeviceMismatch, (rule.event, *rule.also)) for rule in self.linter.rules):
+        asked = [kind for rule in self.linter.rules for kind in (rule.event, *rule.also)]
+        observes = any(issubclass(kind, Inferred) for kind in asked)
+        if not observes and not any(issubclass(DeviceMismatch, kind) for kind in asked):
             return ()
         around = self.linter.neighbours(os.path.abspath(self.source.path))
         try:
-            events, read = device_mismatches(
-                module, self.source, self.linter.load_tree, self.linter.settings.targets, around
-            )
+            targets = self.linter.settings.targets
+            found = infer(module, self.source, self.linter.load_tree, targets, observes=observes, around=around)
         except RecursionError:
             self.add_unreadable(SourceError(_TOO_DEEP, *_deepest(module)))
             return ()
         except Exception as error:  # a fault of the inference must not end the run
             self.crash("the inference", _row_in(error, 1), error)
             return ()
-        self.read.update(read)
+        self.read.update(found.read)
         if around is not None:
             folder = os.path.dirname(os.path.abspath(self.source.path))
             self.result.reached = sorted(os.path.relpath(path, folder) for path in around.reached)
             self.searched = around.search()
-        return events
+        return (*found.mismatches, *found.observed)
 
     def ask(self, rule: Rule[Any], event: Event, facts: Facts, tree: Tree) -> None:
         try:
@@ -424,6 +426,7 @@ class _Check:
             evidence=getattr(event, "evidence", None),
             proof=_proof(event),
             portability=finding.portability or rule.meta.portability,
+            decision=finding.decision,
         )
         known = self.found.setdefault((rule.meta.code, finding.span), diagnostic)
         if known.certainty == "assume" and certainty == "certain":

@@ -61,12 +61,10 @@ FixWhen = Literal["always", "sometimes", "hint", "never"]
 class Portability(NamedTuple):
     """That a finding is about other machines alone: the code is right on the machine that it was written for.
 
-    `stops`: a machine without the accelerator gets no further than this place. `decision`: what is to be decided, the same
-    text for all findings of a file that one choice settles; "" where a finding stands for itself. See `devlint.folding`.
+    `stops`: a machine without the accelerator gets no further than this place. See `devlint.folding`.
     """
 
     stops: bool = False
-    decision: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ class RuleMeta:
         """How tables call a rule that is off by default; empty for one that is on."""
         if self.preview:
             return ", preview"
-        return ", opt-in" if self.opt_in else ""
+        return ", off by default" if self.opt_in else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,9 @@ class Fix:
 class Finding:
     """What a rule says: the fact as a message, where, the remedy, and the places that explain it.
 
-    `severity`: where it differs from that of the rule. `portability`: None for what is wrong on every machine.
+    `severity`: where it differs from that of the rule. `portability`: None for what is wrong on every machine. `decision`:
+    what is to be decided, the same text for all findings of a file that one choice settles; "" where a finding stands for
+    itself. See `devlint.folding`.
     """
 
     span: Span
@@ -174,6 +174,7 @@ class Finding:
     because: tuple[Origin, ...] = ()
     severity: Severity | None = None
     portability: Portability | None = None
+    decision: str = ""
 
 
 class LeftAlone(NamedTuple):
@@ -243,8 +244,9 @@ class Diagnostic:
     `cell`: in a notebook the number of the cell, counted from 1 over all cells; positions and offsets are then those of
     the cell. `context`: enclosing definitions and a checksum of the statement, which stay when rows shift. `certainty`:
     "assume" where the finding rests on the assumption that arguments, parameters and buffers may be on an accelerator; it
-    is a warning then, even if the rule's findings are errors. `portability`: as in `Finding`; `way`: where its statement
-    stands among those that run before it, see `devlint.folding`. `folded`: the findings that this one stands for in a report.
+    is a warning then, even if the rule's findings are errors. `portability`, `decision`: as in `Finding`; `way`: where its
+    statement stands among those that run before it, see `devlint.folding`. `folded`: the findings that this one stands for
+    in a report.
     """
 
     path: str
@@ -263,6 +265,7 @@ class Diagnostic:
     evidence: Evidence | None = None
     proof: Proof | None = None
     portability: Portability | None = None
+    decision: str = ""
     way: tuple[int, ...] = ()
     folded: tuple[Folded, ...] = ()
 

@@ -129,16 +129,17 @@ class Check:
         for warning in warnings:
             self._warn(warning)
         if not self._args.diff:
-            plugins = tuple(sorted({name for task in tasks for name in task.plugins}))
             self._report(
                 Run(
                     files,
                     self._args.fix_only,
                     tally.errors,
                     tuple(notes),
-                    plugins,
+                    tuple(sorted({name for task in tasks for name in task.plugins})),
                     self._args.quiet,
                     self._args.verbose,
+                    self._titles(tasks),
+                    () if self._from_stdin or self._limits is not None else tuple(self._args.paths) or (".",),
                 )
             )
         else:
@@ -165,7 +166,7 @@ class Check:
     def _tasks(self, targets: Iterable[Target]) -> list[Task]:
         from devlint.rulebook import Rulebook
 
-        rulebook = Rulebook(
+        rulebook = self._rulebook = Rulebook(
             self._args.select,
             self._args.extend_select,
             (*(self._args.ignore or ()), *(self._args.extend_ignore or ())),
@@ -180,6 +181,11 @@ class Check:
             self._finder.config_for("."), os.getcwd()
         )  # a misspelt selector is an error without a file too
         return [self._task(target, rulebook) for target in targets]
+
+    def _titles(self, tasks: Iterable[Task]) -> dict[str, str]:
+        """What each rule flags, by code: the metadata that the settings of the tasks came from."""
+        sets = {task.plugins for task in tasks}
+        return {meta.code: meta.summary for plugins in sets for meta in self._rulebook.metas(plugins)}
 
     def _task(self, target: Target, rulebook: Rulebook) -> Task:
         unsafe = target.config.unsafe_fixes if self._args.unsafe_fixes is None else self._args.unsafe_fixes
@@ -367,7 +373,7 @@ def _is_called_from(diagnostic: Diagnostic, named: Collection[str]) -> bool:
 def _folded(report: FileReport) -> FileReport:
     """A report whose findings stand for those that they settle."""
     result = report.result
-    if all(each.portability is None for each in (*result.diagnostics, *report.fixed)):
+    if not any(each.decision or each.portability for each in (*result.diagnostics, *report.fixed)):
         return report
     from devlint.folding import fold
 

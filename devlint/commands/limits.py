@@ -135,15 +135,15 @@ class Limits:
             elif self._prunes:
                 self._baseline.prune()
                 self._baseline.write()
-                notes.append(f"Dropped {_entries(stale)} of {path} that {_match(stale)} no problem any more.")
+                notes.append(f"Removed {_entries(stale)} from {path}: no problem matches any more.")
             elif stale and not self._changing:
                 warnings.append(
-                    f"{path}: {_entries(stale)} {_match(stale)} no problem any more; drop with --prune-baseline"
+                    f"{path}: {_entries(stale)} {_match(stale)} no problem any more; --prune-baseline removes old entries"
                 )
             if self._in_baseline:
                 notes.append(f"{count(self._in_baseline, 'problem')} in {path} not shown.")
         if self._unchanged:
-            notes.append(f"{count(self._unchanged, 'problem')} in rows that did not change not shown.")
+            notes.append(f"{count(self._unchanged, 'problem')} on unchanged lines not shown.")
         return notes, warnings
 
 

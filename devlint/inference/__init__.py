@@ -11,5 +11,6 @@ The parts, each of which knows only those above it:
     objects/   the heap: what lists, modules and other objects hold, and what moves them
     summary/   one function to its summary; calls by summary
     witness/   which failing constraints are reported, and with which evidence
+    observed/  events of every call, attribute, comparison and assignment
     reveal/    what is known on one line, and what decided there
 """

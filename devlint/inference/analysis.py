@@ -1,17 +1,25 @@
-"""The inference of one checked file, from its tree to the events of its mismatches."""
+"""The inference of one checked file, from its tree to the events of its mismatches and of its expressions."""
 
 from __future__ import annotations
 
 import ast
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 from devlint.file_state import FileState
 from devlint.inference.events import DeviceMismatch, Texts, event_of
+from devlint.inference.observed.collect import Observer
+from devlint.inference.observed.emit import events
+from devlint.inference.observed.events import Inferred
+from devlint.inference.observed.handed import run_again
+from devlint.inference.program.definitions import File
 from devlint.inference.program.neighbours import Neighbours
 from devlint.inference.program.project import Project
 from devlint.inference.summary.analyser import Analyser
+from devlint.inference.summary.frame import Frame
 from devlint.inference.witness.model import Mismatch
 from devlint.inference.witness.roots import mismatches
 from devlint.source import Source
@@ -19,7 +27,7 @@ from devlint.source import Source
 #: Words for the CPU and for no device at all among the targets.
 _NO_ACCELERATORS = frozenset({"cpu", "meta"})
 #: The rules that the inference answers.
-CODES = frozenset({"DEV101", "DEV102", "DEV103", "DEV104", "DEV109"})
+CODES = frozenset({"DEV101", "DEV102", "DEV103", "DEV104", "DEV109", "DEV301"})
 _RECURSION = 6_000
 
 Load = Callable[[str], tuple[FileState, ast.Module | None]]
@@ -38,26 +46,67 @@ def device_mismatches(
     `load` gives the tree of another file of the project; None: the file is read alone. `targets`: what the settings say that
     the project must run on. `around`: where callers in other files are looked for; None: nowhere.
     """
+    found = infer(tree, source, load, targets, observes=False, around=around)
+    return found.mismatches, found.read
+
+
+class Result(NamedTuple):
+    """What is inferred of one file. `observed`: empty unless it was asked for. `read`: the states of the other files."""
+
+    mismatches: list[DeviceMismatch]
+    observed: list[Inferred]
+    read: dict[str, FileState]
+
+
+def infer(
+    tree: ast.Module, source: Source, load: Load | None, targets: tuple[str, ...] = (), *, observes: bool,
+    around: Neighbours | None = None,
+) -> Result:  # fmt: skip
+    """The mismatches of a file and, if it `observes`, an event for each call, attribute, comparison and assignment."""
+    path = os.path.abspath(source.path)
     project = Project(load)
-    found = judged(Analyser(project), tree, source, targets, around)
-    return [event for event, _ in found], project.read
+    observer = Observer(path) if observes else None
+    analyser = Analyser(project, observer)
+    with _deep():
+        found = judged(analyser, tree, source, targets, around)
+        observed: list[Inferred] = []
+        if observer is not None:
+            file = project.add(path, tree)
+            run_again(analyser, observer, file)
+            observed = events(observer, file, source, (*_runs(analyser, file), *observer.given))
+    return Result([event for event, _ in found], observed, project.read)
 
 
 def judged(
     analyser: Analyser, tree: ast.Module, source: Source, targets: tuple[str, ...], around: Neighbours | None = None
 ) -> list[tuple[DeviceMismatch, Mismatch]]:
     """The events of a file with the mismatches that they are of, in the order of the file."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _RECURSION))
-    try:
-        path = os.path.abspath(source.path)
+    path = os.path.abspath(source.path)
+    with _deep():
         file = analyser.project.add(path, tree)
         found = mismatches(analyser, file, declares_accelerator(targets), around)
         texts = Texts(path, source, around.source if around is not None else None)
-        events = [(event_of(each, texts), each) for each in found]
-    finally:
-        sys.setrecursionlimit(limit)
+        pairs = [(event_of(each, texts), each) for each in found]
     strongest: dict[tuple[str, int, int], tuple[DeviceMismatch, Mismatch]] = {}
-    for event, each in sorted(events, key=lambda pair: (pair[0].severity.rank, pair[0].span)):
+    for event, each in sorted(pairs, key=lambda pair: (pair[0].severity.rank, pair[0].span)):
         strongest.setdefault((event.code, *event.span), (event, each))
     return sorted(strongest.values(), key=lambda pair: pair[0].span)
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    """Let functions call each other as deep as code may be nested."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _runs(analyser: Analyser, file: File) -> Iterator[Frame]:
+    """The runs of a file's functions and of its module level that are summaries at the end."""
+    yield analyser.module_level(file)
+    for summary in analyser.summaries.values():
+        if summary is not None and summary.frame is not None and summary.frame.file is file:
+            yield summary.frame

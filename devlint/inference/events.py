@@ -16,25 +16,9 @@ from devlint.inference import devices
 from devlint.inference.summary.model import LEAVING, Operand, Step
 from devlint.inference.terms.conditions import ACCELERATOR, Condition, Test
 from devlint.inference.terms.places import CPU, Alternative, Path, Places, is_accelerator, is_unread, show_path
-from devlint.inference.witness.model import Mismatch
+from devlint.inference.witness.model import Mismatch, severity_of
 from devlint.model import Certainty, Evidence, Origin, Severity, Span
 from devlint.source import Source
-
-#: The severity of a finding, by its evidence and whether it is proved.
-SEVERITIES: Final[dict[tuple[Evidence, bool], Severity]] = {
-    ("named", True): Severity.ERROR,
-    ("device", True): Severity.ERROR,
-    ("called", True): Severity.ERROR,
-    ("named", False): Severity.INFO,
-    ("device", False): Severity.INFO,
-    ("called", False): Severity.INFO,
-    ("intended", True): Severity.INFO,
-    ("intended", False): Severity.INFO,
-    ("declared", True): Severity.WARNING,
-    ("declared", False): Severity.INFO,
-    ("contract", True): Severity.INFO,
-    ("contract", False): Severity.INFO,
-}
 
 
 class Side(NamedTuple):
@@ -81,7 +65,7 @@ class DeviceMismatch(Event):
 
     @property
     def severity(self) -> Severity:
-        return SEVERITIES[self.evidence, not self.soft]
+        return severity_of(self.evidence, self.soft)
 
     @property
     def certainty(self) -> Certainty:
@@ -156,11 +140,6 @@ def _loop(mismatch: Mismatch, source: Source) -> Span | None:
     node = mismatch.off.node
     first = devices.loop_that_binds(node, mismatch.site) if isinstance(node, ast.Name) else None
     return source.span(first) if first is not None else None
-
-
-def severity_of(mismatch: Mismatch) -> Severity:
-    """The severity of a mismatch."""
-    return SEVERITIES[mismatch.evidence, not mismatch.soft]
 
 
 def code_of(mismatch: Mismatch) -> str:

@@ -18,9 +18,10 @@ from devlint.api import (
     RunDeviceNeed,
     Site,
 )
-from devlint_rules._conversion import is_safe, is_text, new_device, uses
-from devlint_rules._run_device import placement_of
-from devlint_rules._shared import parsed
+
+from ._conversion import is_safe, is_text, new_device, uses
+from ._run_device import placement_of
+from ._shared import parsed
 
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"

@@ -72,4 +72,8 @@ def meta(**more: Any) -> RuleMeta:
 
 
 def test_a_preview_rule_is_marked_in_tables() -> None:
-    assert [meta(opt_in=True, preview=True).mark, meta(opt_in=True).mark, meta().mark] == [", preview", ", opt-in", ""]
+    assert [meta(opt_in=True, preview=True).mark, meta(opt_in=True).mark, meta().mark] == [
+        ", preview",
+        ", off by default",
+        "",
+    ]

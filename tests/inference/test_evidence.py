@@ -11,7 +11,7 @@ import pytest
 from devlint.api import Severity
 from devlint.engine import Linter
 from devlint.inference.analysis import device_mismatches
-from devlint.inference.events import SEVERITIES
+from devlint.inference.witness.model import SEVERITIES
 from devlint.settings import Settings
 from devlint.source import Source
 from devlint_rules import RULES

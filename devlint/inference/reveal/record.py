@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import Constraint, Site
-from devlint.inference.summary.watching import Dropped, Needless, Silence, Unread
+from devlint.inference.summary.watching import Dropped, Needless, Silence, Unread, Watch
 from devlint.inference.terms.places import Alternative, Atom, Places
 from devlint.inference.terms.values import Identity, Value
 from devlint.inference.witness.model import Mismatch
@@ -73,7 +73,7 @@ class Operation:
     unread: list[Unread] = field(default_factory=list)
 
 
-class Record:
+class Record(Watch):
     """A watch over one file. `rows`: the 1-based rows that are asked for."""
 
     def __init__(self, path: str, rows: range) -> None:
@@ -99,6 +99,9 @@ class Record:
             runs = self.seen.setdefault(node, [])
             runs[:] = [each for each in runs if each.site is not frame.site]  # a later round of a loop knows more
             runs.append(Seen(node, value, places, frame.site))
+
+    def bound(self, frame: Frame, target: ast.expr, value: Value) -> None:
+        self.saw(frame, target, value)
 
     def needless(
         self, frame: Frame, node: ast.AST, operation: str, operands: list[tuple[ast.AST, Value]], why: Needless

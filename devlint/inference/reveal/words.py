@@ -11,14 +11,14 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from devlint.inference.events import ORIGINS, code_of, severity_of, when
+from devlint.inference.events import ORIGINS, code_of, when
 from devlint.inference.reveal.record import Left, Lost, Place, Quiet, Record, Seen
 from devlint.inference.summary.model import Operand, Site
 from devlint.inference.summary.watching import Unread
 from devlint.inference.terms.conditions import ACCELERATOR, Condition
 from devlint.inference.terms.places import CPU, Alternative, Path, Places, is_unread, show_path
 from devlint.inference.terms.values import TENSORS, Value
-from devlint.inference.witness.model import Mismatch
+from devlint.inference.witness.model import Mismatch, severity_of
 from devlint.model import Evidence, Severity
 
 #: The most characters of an expression that a sentence shows.
@@ -280,7 +280,7 @@ class Words:
 
     def found(self, mismatch: Mismatch) -> Iterator[str]:
         """What made a finding: its severity with its reason, where both values come from, and the calls between."""
-        severity = severity_of(mismatch)
+        severity = severity_of(mismatch.evidence, mismatch.soft)
         yield f"reported as {code_of(mismatch)} ({severity.value}): {EVIDENCE[mismatch.evidence]}"
         for operand, at in ((mismatch.off, mismatch.off_at), (mismatch.other, mismatch.other_at)):
             yield f"`{code(operand.node)}` is {self._at_if(at, mismatch.site)}" + self._from(at)

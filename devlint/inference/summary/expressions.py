@@ -19,6 +19,7 @@ from devlint.inference.terms.places import (
     Places,
     join,
     may_be_accelerator,
+    with_also,
     with_zero_dim,
     zero_dim_of,
 )
@@ -240,10 +241,10 @@ def combine(
                 frame.operand(*left),
                 frame.operand(*right),
                 node,
-                soft=True,
+                guessed=True,
             )
-        chosen = a if may_be_accelerator(a.places) or not b.places else b
-        return Value("unknown", chosen.places, proved=False)
+        chosen, other = (a, b) if may_be_accelerator(a.places) or not b.places else (b, a)
+        return Value("unknown", with_also(chosen.places, other.places), proved=False)
     if a.kind == "unknown" or b.kind == "unknown":
         known = a if a.kind == "unknown" else b
         return Value("unknown", known.places, proved=False)
@@ -264,6 +265,8 @@ def _concatenated(frame: Frame, node: ast.AST, op: ast.operator, a: Value, b: Va
 def mixed(a: Value, b: Value, exact: bool = False) -> Value:
     """Where an operation on two values leaves its result: with the tensor that has dimensions, and on the accelerator."""
     x, y = (a, b) if a.is_tensor else (b, a)
+    if y.kind == "unknown" and y.places and zero_dim_of(x.places) is True:
+        return Value("tensor", with_also(with_zero_dim(y.places, None), x.places), proved=x.proved)
     if not y.may_be_tensor or not y.places or (y.kind == "unknown" and not y.proved):
         return Value("tensor", x.places, proved=x.proved)
     if y.kind == "unknown":

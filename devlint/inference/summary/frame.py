@@ -16,7 +16,17 @@ from devlint.inference.summary.model import LEAVING, Constraint, How, LeftBehind
 from devlint.inference.summary.watching import Needless, Watch
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
 from devlint.inference.terms.conflicts import clash
-from devlint.inference.terms.places import Alternative, Atom, Origin, Path, Places, is_accelerator, place_of, single
+from devlint.inference.terms.places import (
+    Alternative,
+    Atom,
+    Origin,
+    Path,
+    Places,
+    is_accelerator,
+    place_of,
+    single,
+    with_zero_dim,
+)
 from devlint.inference.terms.values import NOTHING, TENSORS, Identity, Value, given
 
 
@@ -186,6 +196,12 @@ class Frame:
         """The modules that have parameters or buffers; all of them where none has."""
         return tuple(each for each in objects if not self.heap.get(each).stateless) or objects
 
+    def parameters(self, value: Value) -> Places:
+        """Where each parameter of a module is."""
+        home = self.home(value)
+        layers = bool(value.objects) and any(self.heap.has_layers(each) for each in value.objects)
+        return with_zero_dim(home, False) if layers else home
+
     def is_stateless(self, value: Value) -> bool:
         """Whether a module has no parameters or buffers: it may get inputs from anywhere."""
         return bool(value.objects) and all(self.heap.get(identity).stateless for identity in value.objects)
@@ -212,7 +228,7 @@ class Frame:
 
     def need(
         self, how: How, mixing: Mixing, operation: str, first: Operand, second: Operand, node: ast.AST, *,
-        condition: Condition = ALWAYS, soft: bool = False,
+        condition: Condition = ALWAYS, guessed: bool = False,
     ) -> None:  # fmt: skip
         """Record that two values must be on one device."""
         why = _needless(first.places, second.places)
@@ -232,7 +248,7 @@ class Frame:
             if pair in self.state.met:
                 self._tell(node, operation, first, second, "met")
                 return
-            if not soft and not condition:
+            if not guessed and not condition:
                 self.state.met |= {pair}
         joined, whole = both(self.condition, condition)
         left = _left_behind(self.site, first, second)
@@ -246,10 +262,11 @@ class Frame:
                 node,
                 self.site,
                 joined,
-                soft or not whole,
+                not whole,
                 (),
                 left,
                 (first, second),
+                guessed=guessed,
             )
         )
         if self.analyser.watch is not None:
@@ -268,7 +285,7 @@ class Frame:
         operation: str,
         operands: Sequence[tuple[ast.AST, Value]],
         node: ast.AST,
-        soft: bool = False,
+        guessed: bool = False,
     ) -> None:
         """Record that all of these must be on one device, two by two."""
         taking = [(n, v) for n, v in operands if v.may_be_tensor and v.places]
@@ -278,7 +295,7 @@ class Frame:
         for i, (n, v) in enumerate(taking):
             for m, w in taking[i + 1 :]:
                 if proved or mixing == "exact":
-                    self.need(how, mixing, operation, self.operand(n, v), self.operand(m, w), node, soft=soft)
+                    self.need(how, mixing, operation, self.operand(n, v), self.operand(m, w), node, guessed=guessed)
 
 
 def in_use(site: Site, places: Places, others: Places) -> Places:

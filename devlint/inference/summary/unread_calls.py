@@ -12,7 +12,9 @@ from devlint.inference.summary.watching import Unread
 from devlint.inference.terms.places import (
     CPU,
     Origin,
+    Path,
     Places,
+    called_at,
     is_accelerator,
     may_be_accelerator,
     single,
@@ -121,10 +123,18 @@ def call_unknown(
             from devlint.inference.summary.model import Operand
 
             first = Operand(node.func, "unknown", places, False, callee.path)
-            frame.need("module", "exact", _name_of(node), first, frame.operand(at, value), node, soft=True)
+            frame.need("module", "exact", _name_of(node), first, frame.operand(at, value), node, guessed=True)
     reach(frame, [*arguments.values(), *([receiver] if receiver is not None else [])])
-    is_module = callee.path is None or ("path", callee.path) in frame.heap.things or not callee.path[0].startswith("%")
+    if callee.path is not None and places is callee.places and not callee.path[0].startswith("%"):
+        return _result_of_given(node, callee.path) or guess(frame, node, arguments, places)
+    is_module = callee.path is None or ("path", callee.path) in frame.heap.things
     return guess(frame, node, arguments, places if is_module else ())
+
+
+def _result_of_given(node: ast.Call, path: Path) -> Value | None:
+    """What a call of something given gives: probably where that is. A call of this function tells what it is."""
+    result = given((*path, called_at(node)))
+    return result._replace(places=softened(result.places), proved=False) if result.path is not None else None
 
 
 def _name_of(node: ast.Call) -> str:

@@ -6,7 +6,7 @@ Nobody watches while files are checked. `reveal` does. A reason is told where th
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from devlint.inference.terms.places import Alternative
 from devlint.inference.terms.values import Identity, Value
@@ -33,11 +33,17 @@ Silence: TypeAlias = Literal[
 Unread: TypeAlias = Literal["callee", "running", "wrapped"]
 
 
-class Watch(Protocol):
-    """Who is told. `frame` is the run of a function in which it happens."""
+class Watch:
+    """Who is told, by methods that do nothing here. `frame` is the run of a function in which it happens."""
 
     def saw(self, frame: Any, node: ast.expr, value: Value) -> None:
         """An expression gave a value."""
+
+    def bound(self, frame: Any, target: ast.expr, value: Value) -> None:
+        """A name or an attribute is bound to a value."""
+
+    def called(self, instance: Any) -> None:
+        """A function of the project is called."""
 
     def needless(
         self, frame: Any, node: ast.AST, operation: str, operands: list[tuple[ast.AST, Value]], why: Needless

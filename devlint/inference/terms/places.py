@@ -11,7 +11,7 @@ atom is one of:
     DEFAULT           the default device of torch, where an option for the device is None
 
 An access path starts with the name of an argument (`x`, `self`) or of a name of an outer scope (`@model`). Each further
-entry is an attribute (`.weight`), an item (`[0]`, `['y']`) or any item (`[]`).
+entry is an attribute (`.weight`), an item (`[0]`, `['y']`), any item (`[]`) or what a call gives (`(12:4)`, by its place).
 """
 
 from __future__ import annotations
@@ -55,6 +55,11 @@ def named_device(text: str) -> Places:
     if type in ("cpu", "meta"):
         return single(at(type))
     return single(at(type, index or None)) if type in ACCELERATORS else ()
+
+
+def called_at(node: ast.AST) -> str:
+    """The entry of an access path for what a call gives."""
+    return f"({getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)})"
 
 
 def named_by(path: Path) -> Atom:
@@ -211,10 +216,10 @@ def with_zero_dim(places: Places, zero_dim: bool | None) -> Places:
 
 def with_also(places: Places, others: Places) -> Places:
     """Places that an operation needed to be where another value is. A place that nothing is known of is that one."""
-    if len(others) != 1 or others[0].atom.tag == "unknown":
+    if len(others) != 1 or others[0].atom.tag == "unknown" or others[0].soft:
         return places
     if all(is_unread(each.atom) for each in places):
-        return tuple(each._replace(zero_dim=places[0].zero_dim, soft=each.soft or places[0].soft) for each in others)
+        return tuple(each._replace(zero_dim=places[0].zero_dim) for each in others)
     return tuple(
         each._replace(also=others[0].atom) if each.also is None and each.atom != others[0].atom else each
         for each in places
@@ -248,4 +253,4 @@ def may_be_accelerator(places: Places) -> bool:
 def show_path(path: Path) -> str:
     """An access path as the code would write it: `self.model`, `batch['y']`."""
     root = path[0].lstrip("@").rpartition(":")[2]
-    return root + "".join(entry if entry != "[]" else "[...]" for entry in path[1:])
+    return root + "".join("[...]" if entry == "[]" else "(...)" if entry[0] == "(" else entry for entry in path[1:])

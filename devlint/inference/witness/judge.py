@@ -126,7 +126,7 @@ class Judge:
         evidence = self._evidence(each, kind, off_at, other, other_at, is_root)
         if isinstance(evidence, _Nobody):
             return self._silent(each, (x, y), evidence.why)
-        soft = off_at.soft or other_at.soft or each.soft
+        soft = off_at.soft or other_at.soft or each.is_likely
         return Mismatch(
             each.how, each.mixing, each.operation, off, off_at, other, other_at, each.node, each.site, evidence,
             soft, condition, each.chain, sibling.move if sibling is not None else None,
@@ -153,7 +153,7 @@ class Judge:
         if kind == "device":
             if not each.chain and self.handed.get(id(each.node)) == {"host"}:
                 return _Nobody("host calls")
-            if off.origin is not None and off.origin.why == "loader" and (each.soft or other_at.soft):
+            if off.origin is not None and off.origin.why == "loader" and (each.is_likely or other_at.soft):
                 return _Nobody("unsure loader")
             return "called" if each.chain else "device"
         if kind is None:
@@ -250,7 +250,7 @@ def _is_proved(each: Constraint, operand: Operand, at: Alternative) -> bool:
     if at.soft and operand.kind == "unknown":
         return False
     if operand.kind == "module" or each.how == "module":
-        return operand.kind != "unknown" or not each.soft or each.how == "module"
+        return operand.kind != "unknown" or not each.is_likely or each.how == "module"
     if operand.kind == "unknown":
         return at.atom.key in each.site.tensors
     return operand.proved or at.atom.key in each.site.tensors
