@@ -332,8 +332,9 @@ class _Check:
             return ()
         around = self.linter.neighbours(os.path.abspath(self.source.path))
         try:
-            targets = self.linter.settings.targets
-            found = infer(module, self.source, self.linter.load_tree, targets, observes=observes, around=around)
+            found = infer(
+                module, self.source, self.linter.load_tree, self.linter.settings.targets, around, observes=observes
+            )
         except RecursionError:
             self.add_unreadable(SourceError(_TOO_DEEP, *_deepest(module)))
             return ()

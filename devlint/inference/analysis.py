@@ -6,7 +6,6 @@ import ast
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from devlint.file_state import FileState
@@ -46,7 +45,7 @@ def device_mismatches(
     `load` gives the tree of another file of the project; None: the file is read alone. `targets`: what the settings say that
     the project must run on. `around`: where callers in other files are looked for; None: nowhere.
     """
-    found = infer(tree, source, load, targets, observes=False, around=around)
+    found = infer(tree, source, load, targets, around, observes=False)
     return found.mismatches, found.read
 
 
@@ -59,49 +58,54 @@ class Result(NamedTuple):
 
 
 def infer(
-    tree: ast.Module, source: Source, load: Load | None, targets: tuple[str, ...] = (), *, observes: bool,
+    tree: ast.Module,
+    source: Source,
+    load: Load | None,
+    targets: tuple[str, ...] = (),
     around: Neighbours | None = None,
-) -> Result:  # fmt: skip
+    *,
+    observes: bool,
+) -> Result:
     """The mismatches of a file and, if it `observes`, an event for each call, attribute, comparison and assignment."""
-    path = os.path.abspath(source.path)
     project = Project(load)
-    observer = Observer(path) if observes else None
+    observer = Observer(os.path.abspath(source.path)) if observes else None
     analyser = Analyser(project, observer)
-    with _deep():
-        found = judged(analyser, tree, source, targets, around)
-        observed: list[Inferred] = []
-        if observer is not None:
-            file = project.add(path, tree)
-            run_again(analyser, observer, file)
-            observed = events(observer, file, source, (*_runs(analyser, file), *observer.given))
-    return Result([event for event, _ in found], observed, project.read)
+    found = [event for event, _ in judged(analyser, tree, source, targets, around)]
+    observed = _observed(analyser, observer, source) if observer is not None else []
+    return Result(found, observed, project.read)
+
+
+def _observed(analyser: Analyser, observer: Observer, source: Source) -> list[Inferred]:
+    """The events of what was observed in a file that was judged."""
+    file = analyser.project.files[observer.path]
+    assert file is not None
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION))
+    try:
+        run_again(analyser, observer, file)
+        return events(observer, file, source, (*_runs(analyser, file), *observer.runs))
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def judged(
     analyser: Analyser, tree: ast.Module, source: Source, targets: tuple[str, ...], around: Neighbours | None = None
 ) -> list[tuple[DeviceMismatch, Mismatch]]:
     """The events of a file with the mismatches that they are of, in the order of the file."""
-    path = os.path.abspath(source.path)
-    with _deep():
-        file = analyser.project.add(path, tree)
-        found = mismatches(analyser, file, declares_accelerator(targets), around)
-        texts = Texts(path, source, around.source if around is not None else None)
-        pairs = [(event_of(each, texts), each) for each in found]
-    strongest: dict[tuple[str, int, int], tuple[DeviceMismatch, Mismatch]] = {}
-    for event, each in sorted(pairs, key=lambda pair: (pair[0].severity.rank, pair[0].span)):
-        strongest.setdefault((event.code, *event.span), (event, each))
-    return sorted(strongest.values(), key=lambda pair: pair[0].span)
-
-
-@contextmanager
-def _deep() -> Iterator[None]:
-    """Let functions call each other as deep as code may be nested."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION))
     try:
-        yield
+        path = os.path.abspath(source.path)
+        file = analyser.project.add(path, tree)
+        found = mismatches(analyser, file, declares_accelerator(targets), around)
+        texts = Texts(path, source, around.source if around is not None else None)
+        found_events = [(event_of(each, texts), each) for each in found]
     finally:
         sys.setrecursionlimit(limit)
+    strongest: dict[tuple[str, int, int], tuple[DeviceMismatch, Mismatch]] = {}
+    for event, each in sorted(found_events, key=lambda pair: (pair[0].severity.rank, pair[0].span)):
+        strongest.setdefault((event.code, *event.span), (event, each))
+    return sorted(strongest.values(), key=lambda pair: pair[0].span)
 
 
 def _runs(analyser: Analyser, file: File) -> Iterator[Frame]:

@@ -16,7 +16,7 @@ from devlint.inference import devices
 from devlint.inference.summary.model import LEAVING, Operand, Step
 from devlint.inference.terms.conditions import ACCELERATOR, Condition, Test
 from devlint.inference.terms.places import CPU, Alternative, Path, Places, is_accelerator, is_unread, show_path
-from devlint.inference.witness.model import Mismatch, severity_of
+from devlint.inference.witness.model import SEVERITIES, Mismatch
 from devlint.model import Certainty, Evidence, Origin, Severity, Span
 from devlint.source import Source
 
@@ -65,7 +65,7 @@ class DeviceMismatch(Event):
 
     @property
     def severity(self) -> Severity:
-        return severity_of(self.evidence, self.soft)
+        return SEVERITIES[self.evidence, not self.soft]
 
     @property
     def certainty(self) -> Certainty:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from devlint import project_files
 from devlint.engine import Linter
-from devlint.rulebook import rules_of
 from devlint.settings import Settings
+from devlint_rules import RULES
 
 Cli = Callable[..., Any]  # of conftest.py
 NEW: Final = ("--inference", "new", "--select", "DEV101,DEV102,DEV103,DEV104,DEV109", "--min-severity", "info")
@@ -192,14 +192,11 @@ def trees(draw: st.DrawFn) -> dict[str, str]:
 
 
 def of_each(linter: Linter, names: list[str], folder: Path) -> dict[str, list[str]]:
-    found = {}
-    for name in names:
-        result = linter.check_file(folder / f"{name}.py")
-        assert not result.crashes
-        found[name] = [
-            f"{each.start.row} {each.code} {each.severity.value} {each.message}" for each in result.diagnostics
-        ]
-    return found
+    return {
+        name: [f"{each.start.row} {each.code} {each.severity.value} {each.message}" for each in
+               linter.check_file(folder / f"{name}.py").diagnostics]
+        for name in names
+    }  # fmt: skip
 
 
 @settings(max_examples=25)
@@ -210,9 +207,12 @@ def test_what_is_said_of_a_file_does_not_depend_on_the_others_that_are_checked(
     folder = tmp_path_factory.mktemp("tree")
     for name, text in tree.items():
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
-    alone = {name: of_each(Linter(rules_of(()), Settings(inference="new")), [name], folder)[name] for name in NAMES}
+    alone = {
+        name: of_each(Linter(tuple(each() for each in RULES), Settings(inference="new")), [name], folder)[name]
+        for name in NAMES
+    }
     order = chance.sample(NAMES, len(NAMES))
-    assert of_each(Linter(rules_of(()), Settings(inference="new")), order, folder) == alone
+    assert of_each(Linter(tuple(each() for each in RULES), Settings(inference="new")), order, folder) == alone
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

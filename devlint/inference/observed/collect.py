@@ -34,7 +34,7 @@ class Observer(Watch):
         self.path = path
         self.seen: dict[int, dict[Frame, Sight]] = {}  # by the identity of the expression's node
         self.calls: dict[int, list[Instance]] = {}  # by the identity of the called function's node
-        self.given: dict[Frame, Instance] = {}  # the runs with what a call hands over, and that call
+        self.runs: dict[Frame, Instance] = {}  # the runs with what a call hands over, and that call
 
     def saw(self, frame: Frame, node: ast.expr, value: Value) -> None:
         """An expression was evaluated."""

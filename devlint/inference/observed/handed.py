@@ -36,7 +36,7 @@ def run_again(analyser: Analyser, observer: Observer, file: File) -> None:
             if count[function] <= VARIANTS:
                 frame = analyser.run_with(instance.summary, handed, instance.frame.heap)
                 if frame is not None:
-                    observer.given[frame] = instance
+                    observer.runs[frame] = instance
 
 
 def _is_redefined(analyser: Analyser, instance: Instance) -> bool:

@@ -106,8 +106,8 @@ def _shown(node: ast.expr, runs: list[Seen], words: Words, source: Source) -> Sh
     names = tuple(dict.fromkeys(words.at(at).removeprefix("on ").strip("`") for at in known))
     because: list[Trail] = []
     for at in known:
-        if at.origin is not None and at.origin.node is not None and hasattr(at.origin.node, "lineno"):
-            place = at.origin.node.lineno, getattr(at.origin.node, "col_offset", 0) + 1
+        if at.origin is not None and at.origin.node is not None and isinstance(at.origin.node, (ast.expr, ast.stmt)):
+            place = at.origin.node.lineno, at.origin.node.col_offset + 1
             because.append(Trail(at.origin.file or words.record.path, *place, _origin(at, words), at.atom == CPU))
     zero_dim = zero_dim_of(tuple(known)) if known else None
     return Shown(

@@ -100,9 +100,6 @@ class Record(Watch):
             runs[:] = [each for each in runs if each.site is not frame.site]  # a later round of a loop knows more
             runs.append(Seen(node, value, places, frame.site))
 
-    def bound(self, frame: Frame, target: ast.expr, value: Value) -> None:
-        self.saw(frame, target, value)
-
     def needless(
         self, frame: Frame, node: ast.AST, operation: str, operands: list[tuple[ast.AST, Value]], why: Needless
     ) -> None:

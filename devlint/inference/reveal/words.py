@@ -18,7 +18,7 @@ from devlint.inference.summary.watching import Unread
 from devlint.inference.terms.conditions import ACCELERATOR, Condition
 from devlint.inference.terms.places import CPU, Alternative, Path, Places, is_unread, show_path
 from devlint.inference.terms.values import TENSORS, Value
-from devlint.inference.witness.model import Mismatch, severity_of
+from devlint.inference.witness.model import Mismatch
 from devlint.model import Evidence, Severity
 
 #: The most characters of an expression that a sentence shows.
@@ -280,7 +280,7 @@ class Words:
 
     def found(self, mismatch: Mismatch) -> Iterator[str]:
         """What made a finding: its severity with its reason, where both values come from, and the calls between."""
-        severity = severity_of(mismatch.evidence, mismatch.soft)
+        severity = mismatch.severity
         yield f"reported as {code_of(mismatch)} ({severity.value}): {EVIDENCE[mismatch.evidence]}"
         for operand, at in ((mismatch.off, mismatch.off_at), (mismatch.other, mismatch.other_at)):
             yield f"`{code(operand.node)}` is {self._at_if(at, mismatch.site)}" + self._from(at)

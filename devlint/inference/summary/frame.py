@@ -34,7 +34,9 @@ class Summaries(Protocol):
     """What gives a run the summaries of other functions, the module level of files, and new objects."""
 
     nested: dict[int, Function]
-    watch: Watch | None
+
+    @property
+    def watch(self) -> Watch | None: ...
 
     def module_level(self, file: File) -> Frame: ...
 

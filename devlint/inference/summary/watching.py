@@ -34,16 +34,13 @@ Unread: TypeAlias = Literal["callee", "running", "wrapped"]
 
 
 class Watch:
-    """Who is told, by methods that do nothing here. `frame` is the run of a function in which it happens."""
+    """Who is told, and does nothing with it. `frame` is the run of a function in which it happens."""
 
     def saw(self, frame: Any, node: ast.expr, value: Value) -> None:
         """An expression gave a value."""
 
-    def bound(self, frame: Any, target: ast.expr, value: Value) -> None:
-        """A name or an attribute is bound to a value."""
-
     def called(self, instance: Any) -> None:
-        """A function of the project is called."""
+        """A function of the project is called: its summary and what its arguments stand for."""
 
     def needless(
         self, frame: Any, node: ast.AST, operation: str, operands: list[tuple[ast.AST, Value]], why: Needless

@@ -31,11 +31,6 @@ SEVERITIES: Final[dict[tuple[Evidence, bool], Severity]] = {
 }
 
 
-def severity_of(evidence: Evidence, soft: bool) -> Severity:
-    """The severity of a finding."""
-    return SEVERITIES[evidence, not soft]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Mismatch:
     """Two values that are on different devices where torch needs them on one.
@@ -72,6 +67,10 @@ class Mismatch:
         return self.node, self.site
 
     @property
+    def severity(self) -> Severity:
+        return SEVERITIES[self.evidence, not self.soft]
+
+    @property
     def strength(self) -> tuple[int, int, bool]:
         """Smaller is stronger."""
-        return severity_of(self.evidence, self.soft).rank, ORDER.index(self.evidence), self.soft
+        return self.severity.rank, ORDER.index(self.evidence), self.soft
