@@ -79,6 +79,7 @@ from devlint.inference.observed.events import (
     Whereabouts,
 )
 from devlint.model import (
+    AlsoNeed,
     Edit,
     Finding,
     Fix,
@@ -118,6 +119,7 @@ __all__ = [
     "SOMEWHERE",
     "STALE",
     "UNKNOWN",
+    "AlsoNeed",
     "ApiCall",
     "ApiImport",
     "ApiName",

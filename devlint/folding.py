@@ -190,10 +190,10 @@ def _joined(leader: Diagnostic, same: Sequence[Diagnostic], after: Sequence[Diag
         other = each.fix
         if other is None or not other.edits or each.cell != leader.cell or not _is_trusted_as(fix.safety, other.safety):
             continue
-        if any(_touches(edit, known) for edit in other.edits for known in edits):
+        if any(edit.touches(known) for edit in other.edits for known in (*edits, *shared)):
             continue
         edits += other.edits
-        shared += [edit for edit in other.shared if edit not in shared]
+        shared += [each for each in other.shared if each not in shared and not any(map(each.touches, edits))]
         titles.add(other.title)
     title = fix.title if len(titles) == 1 else "Change the lines of this finding together"
     return replace(fix, title=title, edits=tuple(sorted(edits)), shared=tuple(sorted(shared)))
@@ -201,7 +201,3 @@ def _joined(leader: Diagnostic, same: Sequence[Diagnostic], after: Sequence[Diag
 
 def _is_trusted_as(wanted: Safety, given: Safety) -> bool:
     return given is Safety.SAFE or given is wanted
-
-
-def _touches(one: TextEdit, other: TextEdit) -> bool:
-    return one.start <= other.end and other.start <= one.end

@@ -145,7 +145,18 @@ class RunDeviceNeed:
     choice: str = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
 
 
-Need = ImportNeed | RunDeviceNeed
+@dataclass(frozen=True, slots=True)
+class AlsoNeed:
+    """The decision of the fix settles another place of the file: `text` is put over `span`, once per file.
+
+    `text` is an expression; it names torch as the file spells it. A place that an edit of the fix touches is left alone.
+    """
+
+    span: Span
+    text: str
+
+
+Need = ImportNeed | RunDeviceNeed | AlsoNeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +204,9 @@ class TextEdit(NamedTuple):
     start: int
     end: int
     text: str
+
+    def touches(self, other: TextEdit) -> bool:
+        return self.start <= other.end and other.start <= self.end
 
 
 @dataclass(frozen=True, slots=True)

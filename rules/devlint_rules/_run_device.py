@@ -65,6 +65,10 @@ def says_accelerator(name: str) -> bool:
     return _SAYS_ACCELERATOR.search(name) is not None
 
 
+def denies_accelerator(name: str) -> bool:
+    return _SAYS_CPU.search(name) is not None
+
+
 def occurs(pattern: re.Pattern[str], text: str) -> bool:
     return _place_of(pattern, text) is not None
 

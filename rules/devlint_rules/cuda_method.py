@@ -53,6 +53,7 @@ object, it reports the call.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from devlint.api import (
     CudaMethod,
@@ -72,6 +73,7 @@ from devlint.api import (
 from ._api import NAMES
 from ._at_hand import run_device
 from ._conversion import MOVABLE, TOO_EARLY, decision, is_current, is_safe, portability
+from ._rest_of_conversion import also
 from ._run_device import (
     guard_of,
     may_use_other_cards,
@@ -109,6 +111,8 @@ class CudaMethodCall(Rule[CudaMethod]):
         if event.run_device is not None:
             message += f"; the program's device is `{event.run_device}`"
         fix = self._fix(event, site, call, call.func)
+        if fix.edits:
+            fix = replace(fix, needs=(*fix.needs, *also(event.type, fix.safety, site.facts)))
         return Finding(
             event.span,
             message,

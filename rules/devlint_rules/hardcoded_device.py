@@ -79,6 +79,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from devlint.api import (
     ACCELERATORS,
@@ -100,7 +101,8 @@ from devlint.api import (
 
 from ._at_hand import run_device
 from ._calls import path_to
-from ._conversion import TOO_EARLY, choice, decision, is_safe, portability, quote_of
+from ._conversion import TOO_EARLY, choice, decision, is_late, is_safe, new_device, portability, quote_of
+from ._rest_of_conversion import also
 from ._run_device import (
     guard_of,
     may_use_other_cards,
@@ -182,6 +184,10 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         )
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
+        fix = self._own_fix(event, site)
+        return replace(fix, needs=(*fix.needs, *also(event.type, fix.safety, site.facts))) if fix.edits else fix
+
+    def _own_fix(self, event: DeviceLiteral, site: Site) -> Fix:
         if event.role == "listed":
             return Fix("Check for the device first, and leave it out if it is absent", Safety.HINT)
         whole = _device_call(event, site)
@@ -208,6 +214,10 @@ class HardcodedDevice(Rule[DeviceLiteral]):
                 Safety.HINT,
                 why="the device of the run may be another GPU",
             )
+        late = new_device(event.type, site.facts) if named and is_late(event, site.facts) else None
+        if late is not None:
+            safety = Safety.SAFE if is_safe(event.type, site.facts) else Safety.UNSAFE
+            return Fix("Choose the device once, for the whole file", safety, (Edit(site.statement, None),), (late,))
         if (event.role == "assigned" and not held) or named:
             chosen = _chosen(event, whole, site)
             if chosen is None:
