@@ -36,6 +36,8 @@ def _tables() -> dict[str, dict[str, frozenset[str]]]:
 @cache
 def holds_tensors(qualname: str) -> frozenset[str] | None:
     """The parameters by which a new object of a class may be elsewhere, or hold none; None for what is not known to."""
+    if qualname.startswith("torch."):
+        return None  # torch itself is known from its own wheels
     if stubs.cls(qualname).get("holds"):
         return frozenset()
     qualname = stubs.home(qualname)
