@@ -18,6 +18,7 @@ from devlint.inference.terms.places import (
     CPU,
     DEFAULT,
     LIMIT,
+    WIDTH,
     Alternative,
     Atom,
     Origin,
@@ -228,7 +229,7 @@ class Instance:
                 )  # fmt: skip
                 found.setdefault((new.atom, new.origin, new.condition), new)
         if len(found) > LIMIT:
-            return nowhere()
+            return nowhere(WIDTH)
         return tuple(found.values())
 
     def _is_result(self, atom: Atom) -> bool:

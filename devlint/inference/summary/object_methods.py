@@ -6,7 +6,7 @@ import ast
 from typing import Final
 
 from devlint import knowledge
-from devlint.inference.library import effects, protocols
+from devlint.inference.library import protocols
 from devlint.inference.objects.heap import ITEM, Thing, is_touched
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary import moves, tensor_methods, torch_calls, unread_calls
@@ -18,6 +18,7 @@ from devlint.inference.summary.parameters import tensor_only_methods
 from devlint.inference.summary.registration import as_buffer
 from devlint.inference.terms.places import Places, home_of, nowhere, single, with_also, with_zero_dim
 from devlint.inference.terms.values import ARRAY, NONE, NOTHING, NUMBER, STRING, Value, merge, part_of
+from devlint.knowledge import stubs
 
 #: Methods of a module that give it back [torch.nn.Module].
 _SAME_MODULE: Final = frozenset(
@@ -159,7 +160,7 @@ def call_module(frame: Frame, node: ast.Call, callee: Value, arguments: Argument
     class_ = frame.class_of(callee)
     of_torch = isinstance(class_, str) and class_.startswith("torch.nn.")
     is_loss = isinstance(class_, str) and class_.endswith("Loss")
-    operands = _tensors(frame, arguments)[: effects.DEVICE_ARGUMENTS.get(str(class_))]
+    operands = _tensors(frame, arguments)[: stubs.cls(str(class_)).get("placed_inputs")]
     layer = bool(callee.objects) and all(frame.heap.gives_dimensions(each) for each in callee.objects)
     zero_dim = True if is_loss else False if layer else None
     if frame.is_stateless(callee):
@@ -381,7 +382,6 @@ __all__ = [
     "call_of_module",
     "call_of_unknown",
     "call_plain",
-    "effects",
     "merge",
     "of_unread_base",
     "protocols",
