@@ -274,8 +274,10 @@ def _whereabouts(each: Alternative) -> Whereabouts:
     device = None
     if tag == "at":
         device = key[0] if key[1] is None else f"{key[0]}:{key[1]}"
-    like = show_path(key) if tag in ("place", "names") and not key[0].startswith(("%", "@")) else None
-    return Whereabouts(device, like, each.soft, bool(each.condition))
+    expression = None
+    if tag in ("place", "names") and not key[0].startswith(("%", "@")) and ":" not in key[0]:
+        expression = show_path(key) + (".device" if tag == "place" else "")
+    return Whereabouts(device, expression, each.soft, bool(each.condition))
 
 
 def _key(part: Part | None) -> tuple[object, ...]:

@@ -313,7 +313,8 @@ def call_of_unknown(frame: Frame, node: ast.Call, base: Value, name: str, argume
         identity = ("path", base.path)
         unread_calls.reach(frame, arguments.values())
         if arguments.positional:
-            frame.heap.add((identity,), arguments.positional[-1][1])
+            last = arguments.positional[-1][1]
+            frame.heap.add((identity,), item_of(frame, last, node) if name == "extend" else last)
         return NONE
     record = knowledge.method("Tensor", name)
     if record is None:
