@@ -73,6 +73,7 @@ def _place(text: str) -> tuple[str, int | None]:
 def _events(path: str) -> tuple[Source, list[Inferred]]:
     from devlint.engine import Linter
     from devlint.inference.analysis import infer
+    from devlint.inference.observed.events import Inferred
     from devlint.settings import Settings
 
     linter = Linter([], Settings())
@@ -83,7 +84,7 @@ def _events(path: str) -> tuple[Source, list[Inferred]]:
         raise UsageError(f"{path}:{error.row}:{error.column}: {error}") from error
     full = os.path.abspath(path)
     source = Source(full, source.raw, source.text)
-    return source, infer(tree, source, linter.load_tree, observes=True).observed
+    return source, infer(tree, source, linter.load_tree, observes=(Inferred,)).observed
 
 
 def _head(event: Inferred, source: Source) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from devlint.file_state import FileState
@@ -43,7 +43,7 @@ def device_mismatches(
     `load` gives the tree of another file of the project; None: the file is read alone. `targets`: what the settings say that
     the project must run on.
     """
-    found = infer(tree, source, load, targets, observes=False)
+    found = infer(tree, source, load, targets)
     return found.mismatches, found.read
 
 
@@ -56,9 +56,13 @@ class Result(NamedTuple):
 
 
 def infer(
-    tree: ast.Module, source: Source, load: Load | None, targets: tuple[str, ...] = (), *, observes: bool
+    tree: ast.Module,
+    source: Source,
+    load: Load | None,
+    targets: tuple[str, ...] = (),
+    observes: Collection[type[Inferred]] = (),
 ) -> Result:
-    """The mismatches of a file and, if it `observes`, an event for each call, attribute, comparison and assignment."""
+    """The mismatches of a file, and the events of the types that it `observes`; `Inferred` stands for all of them."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION))
     try:
@@ -72,7 +76,7 @@ def infer(
         observed: list[Inferred] = []
         if observer is not None:
             run_again(analyser, observer, file)
-            observed = events(observer, file, source, (*_runs(analyser, file), *observer.handed))
+            observed = events(observer, file, source, (*_runs(analyser, file), *observer.handed), tuple(observes))
     finally:
         sys.setrecursionlimit(limit)
     strongest: dict[tuple[str, int, int], DeviceMismatch] = {}

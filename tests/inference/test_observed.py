@@ -28,7 +28,7 @@ E = TypeVar("E", bound=Inferred)
 
 def events(code: str, kind: type[E]) -> list[E]:
     text = PRELUDE + textwrap.dedent(code)
-    found = infer(ast.parse(text), Source("case.py", text.encode(), text), None, observes=True).observed
+    found = infer(ast.parse(text), Source("case.py", text.encode(), text), None, observes=(Inferred,)).observed
     return [each for each in found if isinstance(each, kind)]
 
 
@@ -282,7 +282,7 @@ def test_helper_of_another_file_is_read(tmp_path: Path) -> None:
     main.write_text("import torch\nfrom helpers import make\n\no = make(torch.nn.Linear(1, 1))\no.to(0)\n")
     linter = Linter([], Settings())
     source = read_source(main)
-    found = infer(linter.parse(source), source, linter.load_tree, observes=True).observed
+    found = infer(linter.parse(source), source, linter.load_tree, observes=(Inferred,)).observed
     (event,) = [each for each in found if isinstance(each, InferredCall) and each.name == "to"]
     assert (event.receiver and event.receiver.kind, event.exists) == ("optimizer", False)
 
@@ -290,5 +290,5 @@ def test_helper_of_another_file_is_read(tmp_path: Path) -> None:
 def test_mismatches_are_the_same_whether_or_not_events_are_asked_for() -> None:
     text = PRELUDE + "def f(x):\n    return x + torch.ones(3)\nf(torch.ones(3, device='cuda'))\n"
     source = Source("case.py", text.encode(), text)
-    first, second = (infer(ast.parse(text), source, None, observes=each).mismatches for each in (True, False))
+    first, second = (infer(ast.parse(text), source, None, observes=each).mismatches for each in ((Inferred,), ()))
     assert [(each.span, each.code, each.evidence) for each in first] == [(e.span, e.code, e.evidence) for e in second]
