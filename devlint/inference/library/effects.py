@@ -58,6 +58,10 @@ ITERATES_FIRST: Final = frozenset(
 REDUCES_SEQUENCES: Final = frozenset(
     f"numpy.{name}" for name in ("mean", "sum", "std", "var", "max", "min", "prod", "amax", "amin")
 )
+#: The source of random numbers that `numpy.random.default_rng` makes. Its methods give arrays where they get a size, which is
+#: the first argument of some [numpy documentation, "Random Generator"].
+NUMPY_GENERATOR: Final = "numpy.random.Generator"
+NUMPY_SIZE_FIRST: Final = frozenset({"random", "standard_normal", "standard_exponential"})
 #: Libraries whose functions do not change what torch objects they get [each library's documentation].
 _LOOK_ONLY: Final = (
     "numpy.",

@@ -66,6 +66,9 @@ def call_plain(frame: Frame, node: ast.Call, base: Value, name: str, arguments: 
         return NUMBER if name in _REDUCES and not arguments.positional and not arguments.named else ARRAY
     if base.kind == "size":
         return Value("number", base.places)
+    if base.ref == effects.NUMPY_GENERATOR:
+        is_sized = "size" in arguments.named or (name in effects.NUMPY_SIZE_FIRST and bool(arguments.positional))
+        return ARRAY if is_sized else unread(node)
     if base.kind == "distribution":
         return _of_distribution(frame, node, base, name, arguments)
     if base.kind == "tuple":

@@ -451,6 +451,7 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "collections.defaultdict": _mapping,
     "collections.OrderedDict": _mapping,
     "collections.Counter": _mapping,
+    "numpy.random.default_rng": lambda frame, node, arguments: Value("other", ref=effects.NUMPY_GENERATOR),
     "torch.autograd.grad": _gradient,
     "torch.nn.Parameter": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
