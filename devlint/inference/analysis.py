@@ -76,6 +76,9 @@ def infer(
         observed: list[Inferred] = []
         if observer is not None:
             run_again(analyser, observer, file)
+            for (_, _, shape), summary in analyser.summaries.items():
+                if shape and summary is not None and summary.frame is not None:
+                    observer.shaped[summary.frame] = frozenset(name for name, _ in shape)
             observed = events(observer, file, source, (*_runs(analyser, file), *observer.handed), tuple(observes))
     finally:
         sys.setrecursionlimit(limit)

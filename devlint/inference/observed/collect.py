@@ -34,6 +34,7 @@ class Observer:
         self.seen: dict[int, dict[Frame, Sight]] = {}  # by the identity of the expression's node
         self.calls: dict[int, list[Instance]] = {}  # by the identity of the called function's node
         self.asked: dict[int, frozenset[str]] = {}  # by a function: the names of which it asks what they are
+        self.shaped: dict[Frame, frozenset[str]] = {}  # by a run for classes of arguments: the names of these
         self.handed: dict[Frame, Instance] = {}  # the runs with what a call hands over, and that call
 
     def saw(self, frame: Frame, node: ast.expr, value: Value) -> None:

@@ -52,7 +52,7 @@ def known(observer: Observer, frame: Frame, node: ast.expr, sight: Sight) -> Ite
             yield Known(sight, "called" if sight.proved else "likely", ((handed.frame, handed.node),))
         return
     if sight.kind != "unknown" or kind_of(sight) != "unknown" or sight.path is None:
-        yield Known(sight, _evidence(frame, sight))
+        yield Known(sight, _evidence(observer, frame, sight))
         return
     found = False
     if not _is_asked(observer, frame, sight.path[0]):
@@ -63,13 +63,16 @@ def known(observer: Observer, frame: Frame, node: ast.expr, sight: Sight) -> Ite
         yield Known(sight, "likely")
 
 
-def _evidence(frame: Frame, sight: Sight) -> Evidence:
-    """Who says what an expression is. An argument has its kind from an annotation; from a default or a use it is likely."""
+def _evidence(observer: Observer, frame: Frame, sight: Sight) -> Evidence:
+    """Who says what an expression is. An argument has its kind from a call or an annotation; by a default or a use it is
+    likely."""
     if not sight.proved:
         return "likely"
     path = sight.path
     if path is None or len(path) != 1 or frame.function is None or ":" in path[0]:
         return "proved"
+    if path[0] in observer.shaped.get(frame, ()):
+        return "likely" if _is_asked(observer, frame, path[0]) else "called"
     for each in frame.function.all_parameters():
         if each.arg == path[0]:
             return "annotated" if declared(frame.file, each.annotation).kind is not None else "likely"
