@@ -23,6 +23,7 @@ _WORDS = {
     "InferredAttribute": "attribute",
     "InferredComparison": "comparison",
     "InferredAssignment": "assignment",
+    "InferredReading": "early reading of a clock",
 }
 
 

@@ -23,8 +23,10 @@ from devlint.source import Source
 
 #: Words for the CPU and for no device at all among the targets.
 _NO_ACCELERATORS = frozenset({"cpu", "meta"})
-#: The rules that the inference answers.
-CODES = frozenset({"DEV101", "DEV102", "DEV103", "DEV104", "DEV109", "DEV301"})
+#: The rules that report mismatches.
+MISMATCHES = frozenset({"DEV101", "DEV102", "DEV103", "DEV104", "DEV109"})
+#: The rules that the inference answers in place of the analysis in `devlint/facts`.
+CODES = MISMATCHES | {"DEV301"}
 _RECURSION = 6_000
 
 Load = Callable[[str], tuple[FileState, ast.Module | None]]

@@ -58,6 +58,11 @@ ITERATES_FIRST: Final = frozenset(
 REDUCES_SEQUENCES: Final = frozenset(
     f"numpy.{name}" for name in ("mean", "sum", "std", "var", "max", "min", "prod", "amax", "amin")
 )
+#: Clocks of the host [Python's library reference, "time" and "timeit"].
+CLOCKS: Final = frozenset(
+    {"time.time", "time.perf_counter", "time.monotonic", "time.time_ns", "time.perf_counter_ns", "time.monotonic_ns",
+     "timeit.default_timer", "datetime.datetime.now"}
+)  # fmt: skip
 #: The source of random numbers that `numpy.random.default_rng` makes. Its methods give arrays where they get a size, which is
 #: the first argument of some [numpy documentation, "Random Generator"].
 NUMPY_GENERATOR: Final = "numpy.random.Generator"

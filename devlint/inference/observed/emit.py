@@ -16,6 +16,7 @@ from devlint.inference.observed.events import (
     InferredAttribute,
     InferredCall,
     InferredComparison,
+    InferredReading,
     Part,
     Whereabouts,
 )
@@ -183,6 +184,12 @@ class _Emitter:
             return None
         return self.part(node.func, Known(_NOTHING_SEEN._replace(kind=kind, proved=True), "proved"))  # type: ignore[arg-type]
 
+    def reading(self, node: ast.Call | ast.Attribute, under: Guards, function: str) -> None:
+        if id(node) in self.observer.clocks.found:
+            callee = node.func if isinstance(node, ast.Call) else node
+            name = self.file.qualified(callee) or ast.unparse(callee)
+            self.add(InferredReading(self.source.span(node), node, (), under, {}, function, name))
+
     def read_by_name(self, node: ast.Call, under: Guards, function: str) -> None:
         read = _read_by_name(node)
         if read is not None:
@@ -236,8 +243,12 @@ class _Emitter:
 
 _ASSIGNMENT: Final = ((InferredAssignment, _Emitter.assign),)
 _MAKERS: Final[dict[type[ast.AST], tuple[tuple[type[Inferred], Callable[..., None]], ...]]] = {
-    ast.Call: ((InferredAttribute, _Emitter.read_by_name), (InferredCall, _Emitter.call)),
-    ast.Attribute: ((InferredAttribute, _Emitter.attribute),),
+    ast.Call: (
+        (InferredAttribute, _Emitter.read_by_name),
+        (InferredCall, _Emitter.call),
+        (InferredReading, _Emitter.reading),
+    ),
+    ast.Attribute: ((InferredAttribute, _Emitter.attribute), (InferredReading, _Emitter.reading)),
     ast.Compare: ((InferredComparison, _Emitter.compare),),
     ast.Assign: _ASSIGNMENT,
     ast.AnnAssign: _ASSIGNMENT,

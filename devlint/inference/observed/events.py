@@ -111,3 +111,13 @@ class InferredAssignment(Inferred):
     target: str
     owner: Part | None
     value: Part
+
+
+@dataclass(frozen=True, slots=True)
+class InferredReading(Inferred):
+    """A clock is read for the end of a time while work that came after its start may still be queued on a device.
+
+    `name`: the call that reads it.
+    """
+
+    name: str

@@ -443,6 +443,11 @@ def _mapping(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields={ITEM: something()}, node=node)),))
 
 
+def _clock(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """A reading of a clock, which is known by its place."""
+    return Value("number", ref=("clock", (frame.path, node.lineno, node.col_offset)))
+
+
 _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.device": _device,
     "torch.accelerator.current_accelerator": _current_accelerator,
@@ -452,6 +457,7 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "collections.OrderedDict": _mapping,
     "collections.Counter": _mapping,
     "numpy.random.default_rng": lambda frame, node, arguments: Value("other", ref=effects.NUMPY_GENERATOR),
+    **dict.fromkeys(effects.CLOCKS, _clock),
     "torch.autograd.grad": _gradient,
     "torch.nn.Parameter": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
