@@ -166,9 +166,9 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
     def judge(self, event: DeviceLiteral | InferredCall, site: Site) -> Finding | None:
         if isinstance(event, InferredCall):
             written = _written_device(event)
-            return written and Finding(
-                written.span, f"device is hardcoded to `{written.constant}`", _CHOOSE, event.because
-            )
+            if written is None:
+                return None
+            return Finding(written.span, f"device is hardcoded to `{written.constant}`", _CHOOSE, event.because)
         if _is_quiet(event, site):
             return None
         if event.role == "off":

@@ -104,6 +104,7 @@ _OTHERS = {
     "array": ("an array", "create a tensor first: `torch.as_tensor(x, device=...)`"),
     "bool": ("a bool", "remove the call: a bool has no device"),
     "size": ("a `torch.Size`", "remove the call: a size has no device"),
+    "tensors": ("a tuple of tensors", "move each of the tensors"),
     "iterator": ("an iterator", "move the items"),
     "module": ("an `nn.Module`", "read the device of a parameter: `next(module.parameters()).device`"),
 }

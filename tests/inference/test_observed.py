@@ -57,6 +57,7 @@ KINDS = {
     "list by a comprehension": "[torch.ones(3) for _ in range(3)]",
     "tuple": "(torch.ones(3), 1)",
     "dict": "{'a': torch.ones(3)}",
+    "tensors": "torch.chunk(torch.ones(3), 2)",
     "iterator": "model.parameters()",
     "string": "'cpu'",
     "number": "torch.ones(3).sum().item()",
@@ -93,6 +94,7 @@ WAYS = {
         "import contextlib\n@contextlib.contextmanager\ndef c():\n    yield {o}\nwith c() as o:\n    o.to(0)\n"
     ),
     "by a choice": "def f(a):\n    o = {o} if a else torch.optim.ASGD(model.parameters())\n    o.to(0)\n",
+    "by a class variable": "class A:\n    c = torch.optim.Adam\n    def f(self):\n        self.c(model.parameters()).to(0)\n",
     "by a table": (
         "T = {{'a': torch.optim.SGD, 'b': torch.optim.Adam}}\ndef f(n):\n    T[n](model.parameters()).to(0)\n"
     ),

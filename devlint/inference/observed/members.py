@@ -15,6 +15,7 @@ from devlint.inference.summary.frame import Frame
 _BUILTINS: Final[dict[str, tuple[type, ...]]] = {
     "list": (list, set, frozenset),
     "tuple": (tuple,),
+    "tensors": (list, tuple),
     "dict": (dict,),
     "string": (str, bytes),
     "number": (int, float, complex),
