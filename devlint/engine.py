@@ -327,7 +327,7 @@ class _Check:
         from devlint.inference.observed.events import Inferred
 
         asked = [kind for rule in self.linter.rules for kind in (rule.event, *rule.also)]
-        observes = any(issubclass(kind, Inferred) for kind in asked)
+        observes = {kind for kind in asked if issubclass(kind, Inferred)}
         if not observes and not any(issubclass(DeviceMismatch, kind) for kind in asked):
             return ()
         around = self.linter.neighbours(os.path.abspath(self.source.path))

@@ -89,7 +89,9 @@ from devlint.api import (
     Facts,
     Finding,
     Fix,
+    InferredCall,
     LeftAlone,
+    Part,
     Rule,
     RuleMeta,
     Safety,
@@ -125,7 +127,7 @@ _OTHER_ROLES = {
 }
 
 
-class HardcodedDevice(Rule[DeviceLiteral]):
+class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
     meta = RuleMeta(
         code="DEV201",
         name="hardcoded-device",
@@ -137,11 +139,17 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         words=("cuda", "xpu", "mps", "npu", "mtia", "hpu", "xla", "device", ".to("),
     )
     event = DeviceLiteral
+    also = (InferredCall,)
 
-    def suspects(self, event: DeviceLiteral, facts: Facts) -> bool:
+    def suspects(self, event: DeviceLiteral | InferredCall, facts: Facts) -> bool:
+        if isinstance(event, InferredCall):
+            written = _written_device(event)
+            return written is not None and not _is_seen(written, facts) and purpose_of(facts) is None
         return _names_device(event) and guard_of(event) is None and purpose_of(facts) is None
 
-    def left_alone(self, event: DeviceLiteral, facts: Facts) -> LeftAlone | None:
+    def left_alone(self, event: DeviceLiteral | InferredCall, facts: Facts) -> LeftAlone | None:
+        if isinstance(event, InferredCall):
+            return None
         if _names_device(event):
             return guard_of(event) or purpose_of(facts)
         reason = _OTHER_ROLES.get(event.role) if event.type in ACCELERATORS else None
@@ -158,7 +166,12 @@ class HardcodedDevice(Rule[DeviceLiteral]):
                 if left is not None:
                     yield span_of(node, facts.text), left
 
-    def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
+    def judge(self, event: DeviceLiteral | InferredCall, site: Site) -> Finding | None:
+        if isinstance(event, InferredCall):
+            written = _written_device(event)
+            if written is None:
+                return None
+            return Finding(written.span, f"device is hardcoded to `{written.constant}`", _CHOOSE, event.because)
         if _is_quiet(event, site):
             return None
         if event.role == "off":
@@ -247,6 +260,26 @@ class HardcodedDevice(Rule[DeviceLiteral]):
 
 #: A text that names an accelerator, and one of its cards.
 _WRITTEN = re.compile(r"(?:cuda|xpu|mps|npu|mtia|hpu|xla)(?::\d+)?\Z")
+
+
+def _written_device(event: InferredCall) -> Part | None:
+    """The text of an accelerator that a move or a function of torch gets as its device, outside any choice."""
+    if any(word in test for test in event.under.tests for word in (*ACCELERATORS, "is_available")):
+        return None
+    moves = event.name == "to" and event.receiver is not None and event.receiver.kind in ("tensor", "module")
+    moves = moves and event.receiver is not None and event.receiver.evidence != "likely"
+    of_torch = event.name.startswith("torch.") and not event.name.startswith(("torch.cuda.", "torch.accelerator."))
+    part = event.arguments.get("device") if moves or of_torch else None
+    if part is None and (moves or event.name == "torch.device"):
+        part = event.arguments.get("0")
+    if part is None or not isinstance(part.node, ast.Constant) or not isinstance(part.constant, str):
+        return None
+    return part if _WRITTEN.match(part.constant) else None
+
+
+def _is_seen(written: Part, facts: Facts) -> bool:
+    """Whether another event tells of the same literal."""
+    return any(isinstance(each, DeviceLiteral) and each.span == written.span for each in facts.events)
 
 
 def _parents(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:

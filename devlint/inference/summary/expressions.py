@@ -240,7 +240,8 @@ def combine(
     if "size" in (a.kind, b.kind):
         return a if a.kind == "size" else b
     if "array" in (a.kind, b.kind):
-        return ARRAY
+        both = {a.kind, b.kind} <= {"array", "number", "bool", "list"}
+        return ARRAY._replace(proved=both and a.proved and b.proved)  # of a tensor it is one
     if "string" in (a.kind, b.kind):
         return STRING
     if a.kind == "unknown" and b.kind == "unknown":

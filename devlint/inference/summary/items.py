@@ -238,7 +238,7 @@ def _class_value(frame: Frame, class_: Class, expression: ast.expr) -> Value:
         return Value(kind, constant=value)  # type: ignore[arg-type]
     top = frame.analyser.module_level(class_.file)
     found = evaluate(top, expression)
-    return found if found.kind in ("tensor", "device", "dtype", "tuple") else something()
+    return found if found.kind in ("tensor", "device", "dtype", "tuple", "library") else something()
 
 
 def _of_class(frame: Frame, class_: Class, name: str) -> Value:

@@ -6,7 +6,7 @@ import ast
 from typing import Final
 
 from devlint import knowledge
-from devlint.inference.library import protocols
+from devlint.inference.library import host, protocols
 from devlint.inference.objects.heap import ITEM, Thing, is_touched
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary import moves, tensor_methods, torch_calls, unread_calls
@@ -67,6 +67,9 @@ def call_plain(frame: Frame, node: ast.Call, base: Value, name: str, arguments: 
         return NUMBER if name in _REDUCES and not arguments.positional and not arguments.named else ARRAY
     if base.kind == "size":
         return Value("number", base.places)
+    if base.ref == host.NUMPY_GENERATOR:
+        is_sized = "size" in arguments.named or (name in host.NUMPY_SIZE_FIRST and bool(arguments.positional))
+        return ARRAY if is_sized else unread(node)
     if base.kind == "distribution":
         return _of_distribution(frame, node, base, name, arguments)
     if base.kind == "tuple":
@@ -332,7 +335,8 @@ def call_of_unknown(frame: Frame, node: ast.Call, base: Value, name: str, argume
         identity = ("path", base.path)
         unread_calls.reach(frame, arguments.values())
         if arguments.positional:
-            frame.heap.add((identity,), arguments.positional[-1][1])
+            last = arguments.positional[-1][1]
+            frame.heap.add((identity,), item_of(frame, last, node) if name == "extend" else last)
         return NONE
     record = knowledge.method("Tensor", name)
     if record is None:

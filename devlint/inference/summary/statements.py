@@ -198,6 +198,7 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
         with silent(frame):
             run_block(frame, node.body)
         return
+    left: list[Callable[[], Value]] = []
     for item in node.items:
         value = evaluate(frame, item.context_expr)
         if value.kind == "device":
@@ -206,17 +207,24 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
             frame.default = nowhere()
         if value.kind == "context" and value.parts:
             value = value.parts[0]
-        value = _entered(frame, value, item.context_expr)
+        entered = _enter(frame, item.context_expr, value, left)
         if item.optional_vars is not None:
-            binding.bind(frame, item.optional_vars, value, item.context_expr)
+            binding.bind(frame, item.optional_vars, entered, item.context_expr)
     run_block(frame, node.body)
     frame.default = default
+    if not frame.state.dead:
+        for leave in reversed(left):
+            leave()
 
 
-def _entered(frame: Frame, value: Value, node: ast.expr) -> Value:
-    """What `__enter__` of an object of the project gives [Python's language reference, "The with statement"]."""
+def _enter(frame: Frame, node: ast.expr, value: Value, left: list[Callable[[], Value]]) -> Value:
+    """Enter a context of a class of the project: what its `__enter__` gives. `left`: gets the call of its `__exit__`."""
     class_ = frame.class_of(value) if value.objects else None
-    enter = class_.method("__enter__") if isinstance(class_, Class) else None
+    if not isinstance(class_, Class):
+        return value
+    enter, leave = class_.method("__enter__"), class_.method("__exit__")
+    if leave is not None:
+        left.append(lambda: frame.analyser.call(frame, leave, value, [NONE, NONE, NONE], node))
     return frame.analyser.call(frame, enter, value, [], node) if enter is not None else value
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from devlint import knowledge
+from devlint.inference.library import host
 from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary import builtin_calls, factories, unread_calls
@@ -476,6 +477,11 @@ def _mapping(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields={ITEM: something()}, node=node)),))
 
 
+def _clock(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """A reading of a clock, which is known by its place."""
+    return Value("number", ref=("clock", (frame.path, node.lineno, node.col_offset)))
+
+
 _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.device": _device,
     "torch.accelerator.current_accelerator": _current_accelerator,
@@ -484,6 +490,8 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "collections.defaultdict": _mapping,
     "collections.OrderedDict": _mapping,
     "collections.Counter": _mapping,
+    "numpy.random.default_rng": lambda frame, node, arguments: Value("other", ref=host.NUMPY_GENERATOR),
+    **dict.fromkeys(host.CLOCKS, _clock),
     "torch.autograd.grad": _gradient,
     "torch.func.functional_call": _functional_call,
     "torch.nn.utils.stateless.functional_call": _functional_call,
