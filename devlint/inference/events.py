@@ -250,6 +250,7 @@ def _because(mismatch: Mismatch, texts: Texts) -> tuple[Origin, ...]:
 
 
 ORIGINS: Final = {
+    "computed": "computed from CPU tensors here",
     "factory": "created on the CPU here",
     "option": "created on the CPU here, because no device is passed",
     "host": "made from CPU data here",

@@ -13,7 +13,7 @@ from devlint.inference.program.definitions import Class
 from devlint.inference.summary import builtin_calls, factories, unread_calls
 from devlint.inference.summary.arguments import Argument, Arguments
 from devlint.inference.summary.devices import device_of
-from devlint.inference.summary.expressions import mixed
+from devlint.inference.summary.expressions import computed, mixed
 from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import item_of
 from devlint.inference.summary.library_modules import new_module
@@ -274,6 +274,7 @@ def _like(
     found = first if first.kind in ("tensor", "batch") else first._replace(kind="tensor")
     for _, value in operands[1:] if record.device_from != "like" else ():
         found = mixed(found, value)
+    found = found._replace(places=computed(frame, node, found.places, [value for _, value in operands]))
     places = with_zero_dim(found.places, dims) if not isinstance(dims, str) else factories.with_dims(found.places, dims)
     return Value("tensor", places, proved=found.proved)
 

@@ -82,9 +82,12 @@ CPU: Final = at("cpu")
 META: Final = at("meta")
 DEFAULT: Final = Atom("default")
 
-#: How a value came to where it is: `factory` makes a tensor on the default device, `host` makes one of host data, `loader`
-#: gives batches, `module` is a new module, `option` is a factory whose device may be left out, `named` says the device.
-Why: TypeAlias = Literal["factory", "host", "loader", "module", "option", "named", "moved", "loaded", "argument"]
+#: How a value came to where it is: `computed` is the result of an operation on several tensors, `factory` makes a tensor on
+#: the default device, `host` makes one of host data, `loader` gives batches, `module` is a new module, `option` is a factory
+#: whose device may be left out, `named` says the device.
+Why: TypeAlias = Literal[
+    "computed", "factory", "host", "loader", "module", "option", "named", "moved", "loaded", "argument"
+]
 
 
 class Origin(NamedTuple):

@@ -20,7 +20,7 @@ from devlint.inference.witness.model import ORDER, Mismatch
 from devlint.model import Evidence
 
 #: Origins that say by themselves that a tensor is on the CPU, whatever the rest of the program does.
-_MADE = frozenset({"factory", "option", "host", "module", "moved", "named"})
+_MADE = frozenset({"computed", "factory", "option", "host", "module", "moved", "named"})
 #: Origins that a caller could have chosen otherwise, or that the code chose on purpose.
 _CHOSEN = frozenset({"option", "named"})
 
@@ -218,8 +218,8 @@ def _handed(each: Constraint, first_is_off: bool) -> tuple[Step | None, Path | N
     if depth == 0 or each.how == "host" or each.local is None:
         return None, None
     off = each.local[0 if first_is_off else 1]
-    path = off.places[0].atom.key if len(off.places) == 1 and off.places[0].atom.tag == "place" else None
-    if off.kind == "module" or path is None or path[0].startswith(("self", "@", "%")):
+    path = off.places[0].atom.key if len(off.places) == 1 and off.places[0].atom.tag == "place" else ()
+    if off.kind == "module" or len(path) != 1 or path[0].startswith(("self", "@", "%")):
         return None, None
     return each.chain[len(each.chain) - depth], path if depth == 1 else None
 
