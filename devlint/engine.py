@@ -507,7 +507,7 @@ class _Check:
         result = self.result
         unread = any(diagnostic.code == UNREADABLE_FILE.code for diagnostic in result.diagnostics)
         complete = not (result.crashes or result.statistics.budget_hits or unread)
-        on = {rule.meta.code for rule in self.linter.rules}
+        on = {rule.meta.code for rule in self.linter.rules} - self.replaced()  # the other inference may need a comment
         for diagnostic in judge_comments(self.source, suppressions, self.linter.known, on, complete):
             if diagnostic.code not in self.linter.on_comments:
                 continue
