@@ -66,8 +66,8 @@ def test_each_of_several_cards_is_a_decision(cli: Cli) -> None:
 def test_what_a_machine_never_reaches_is_folded(cli: Cli) -> None:
     text = "import torch\n\n\ndef f():\n    x = torch.rand(3).cuda()\n    torch.cuda.synchronize()\n    return x\n"
     assert reported(cli, text) == [
-        "a.py:5:9: DEV202 `.cuda()` raises an error on a machine without CUDA; this finding includes line 6 (DEV205), which "
-        "has the same problem"
+        "a.py:5:9: DEV202 `.cuda()` raises an error on a machine without CUDA; line 6 (DEV205) has the same problem and "
+        "is not listed separately"
     ]
 
 
@@ -82,7 +82,7 @@ def test_what_a_machine_never_reaches_is_folded(cli: Cli) -> None:
 )
 def test_what_another_path_reaches_stands_for_itself(cli: Cli, body: str) -> None:
     text = f"import torch\n\n\ndef f(a):\n    {body}\n"
-    assert any("DEV205" in line and "this finding includes" not in line for line in reported(cli, text))
+    assert any("DEV205" in line and "listed separately" not in line for line in reported(cli, text))
 
 
 def test_what_is_wrong_on_every_machine_stands_for_itself(cli: Cli) -> None:
@@ -179,7 +179,7 @@ def test_the_moves_of_one_dataset_are_one_finding(cli: Cli) -> None:
     moves = "        x = torch.zeros(3).to(device)\n        y = torch.ones(3).to(device)\n        return x, y"
     assert moved(cli, LOADED.format(moves=moves) + LOADER) == [
         "a.py:9:13: DEV605 `__getitem__` uses the accelerator, but it runs in a worker process of the data loader "
-        "(twice, lines 9 and 10)"
+        "(twice: lines 9 and 10)"
     ]
 
 
@@ -189,7 +189,7 @@ def test_moves_in_both_arms_of_a_choice_are_one_finding(cli: Cli) -> None:
         "        return torch.tensor([0, 0], device=device), torch.tensor([1, 0]).to(device)"
     )
     (line,) = moved(cli, LOADED.format(moves=moves) + LOADER)
-    assert line.endswith(" (3 times, lines 10 and 11)")
+    assert line.endswith(" (3 times: lines 10 and 11)")
 
 
 def test_each_dataset_is_a_decision(cli: Cli) -> None:
@@ -206,7 +206,7 @@ def test_the_moves_of_one_collate_function_are_one_finding(cli: Cli) -> None:
         "def loader(rows):\n    return DataLoader(rows, collate_fn=collate, num_workers=4)\n"
     )
     (line,) = moved(cli, text)
-    assert line.endswith(" (twice, lines 6 and 7)")
+    assert line.endswith(" (twice: lines 6 and 7)")
 
 
 def test_a_folded_finding_of_a_dataset_lists_the_others(cli: Cli) -> None:

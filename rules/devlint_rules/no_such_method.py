@@ -13,7 +13,7 @@
   `is_cuda` is a bool.
 
 The rule reports an object only if the code proves the type of the object. The class of the object may be in the file.
-If it defines the method or attribute, there is no finding.
+If this class defines the method or attribute, there is no finding.
 
 ## Why it matters
 The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call. An optimizer keeps its
