@@ -5,6 +5,8 @@ A wheel has one package at its top, so the rules lie inside devlint there. In a 
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib.util import find_spec
 
 INSTALLED = "devlint._rules"  # as pyproject.toml maps it into the wheel
@@ -12,5 +14,10 @@ CHECKOUT = "devlint_rules"
 
 
 def package() -> str:
-    """The name of the package of the shipped rules, which is not imported."""
-    return INSTALLED if find_spec(INSTALLED) is not None else CHECKOUT
+    """The name of the package of the shipped rules. It is not imported, but a checkout's is made ready for that."""
+    if find_spec(INSTALLED) is not None:
+        return INSTALLED
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "rules")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return CHECKOUT

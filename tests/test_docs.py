@@ -7,8 +7,10 @@ import posixpath
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +48,19 @@ def test_the_package_of_the_guide_works_as_it_stands(tmp_path: Path, monkeypatch
         "acme_rules",
         "devlint.testing",
     }
+
+
+def test_the_page_of_a_portable_library_shows_what_devlint_prints(run: Callable[..., Any]) -> None:
+    """Its commands up to the baseline, in its order. `...` stands for what the page leaves out."""
+    text = (ROOT / "docs" / "portable-library.md").read_text("utf-8")
+    for name, language in (("src/blur/__init__.py", "python"), ("pyproject.toml", "toml")):
+        found = re.search(rf"```{language}\n(.*?)```", text, re.S)
+        assert found is not None
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(found[1])
+    shown = re.findall(r"^\$ devlint (.*)\n((?:(?!\$|```).*\n)*)", text, re.M)
+    before_the_branch = [each for each in shown if "--diff-base" not in each[0]]
+    assert [each[1] for each in before_the_branch] == [run("check", *each[0].split()).out for each in before_the_branch]
 
 
 def device_agnostic_program() -> str:

@@ -202,6 +202,15 @@ def test_the_readme_of_the_package_has_no_relative_link() -> None:
     assert [target for target in re.findall(r"\]\(([^)]+)\)", text) if not target.startswith(("https://", "#"))] == []
 
 
+@pytest.mark.usefixtures("addressed")
+def test_every_link_of_the_packages_readme_leads_to_a_file_of_that_version() -> None:
+    text = addresses.readme_anywhere((ROOT / "README.md").read_text(encoding="utf-8"), devlint.__version__)
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    start = f"{REPOSITORY}/blob/v{devlint.__version__}/"
+    assert targets and [each for each in targets if not each.startswith(start)] == []
+    assert [each for each in targets if not (ROOT / each.removeprefix(start)).exists()] == []
+
+
 def test_ruff_keeps_our_noqa_with_the_setting_that_the_readme_names(tmp_path: Path) -> None:
     pytest.importorskip("ruff")
     setting = re.search(r"`(lint\.external = [^`]*)`", (ROOT / "README.md").read_text(encoding="utf-8"))

@@ -104,3 +104,15 @@ def test_an_editable_install_takes_the_checkout(editable: Path) -> None:
     (paths,) = editable.glob("*.pth")
     assert paths.read_text().splitlines() == [str(ROOT), str(ROOT / "rules")]
     assert {path.name for path in editable.iterdir()} == {paths.name, f"devlint-{__version__}.dist-info"}
+
+
+def test_a_checkout_that_is_not_installed_finds_its_rules(tmp_path: Path) -> None:
+    """As `python -m devlint` in the checkout: its folder is on the search path, and `rules` is not."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+         "from devlint import shipped; from importlib.util import find_spec\n"
+         "assert find_spec(shipped.CHECKOUT) is None\n"
+         "print(find_spec(shipped.package()).origin)\n"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == str(ROOT / "rules" / CHECKOUT / "__init__.py"), done.stderr

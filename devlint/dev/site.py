@@ -20,6 +20,7 @@ from devlint.commands.rule import Explained, explained_rules
 
 ROOT = Path(__file__).parents[2]
 GUIDES = (
+    ("Everyday use", "everyday-use.md"),
     ("My script fails", "my-script-fails.md"),
     ("A library that must run everywhere", "portable-library.md"),
     ("Notebooks", "notebooks.md"),

@@ -2,11 +2,12 @@
 //
 //     node vscode.mjs MODULES CHROMIUM ADDRESS FOLDER PYTHON PICTURE
 //
-// MODULES: a folder with `puppeteer-core`. ADDRESS: of a new code-server with the extension installed and workspace trust off.
+// MODULES: a folder with `puppeteer-core`. ADDRESS: of a new code-server with the extension and `python-stand-in` installed,
+// and workspace trust off.
 // FOLDER: has `train.py`; its settings are written here. PYTHON: one that has devlint. It writes a picture of the editor and
 // prints a log of what each step gave. It runs by hand: no test starts it.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -18,8 +19,18 @@ const CODE = ".view-lines";
 
 function settings(interpreter) {
   mkdirSync(join(folder, ".vscode"), { recursive: true });
-  const given = { "devlint.interpreter": interpreter, "devlint.inlayHints": true, "editor.fontSize": 15 };
+  const given = {
+    "devlint.interpreter": interpreter,
+    "devlint.inlayHints": true,
+    "editor.fontSize": 15,
+    "editor.codeActionsOnSave": { "source.fixAll.devlint": "explicit" },
+  };
   writeFileSync(join(folder, ".vscode", "settings.json"), JSON.stringify(given, null, 2));
+}
+
+/** What the stand-in for the Python extension says. */
+function choose(interpreter) {
+  writeFileSync(join(folder, ".chosen"), interpreter);
 }
 
 /** The servers that run in the folder. */
@@ -41,7 +52,8 @@ async function until(what, condition) {
   throw new Error(`it did not come: ${what}`);
 }
 
-settings(python);
+settings("");
+choose(python);
 const browser = await puppeteer.launch({ executablePath: chromium, headless: true, args: ["--no-sandbox"] });
 const page = await browser.newPage();
 page.setDefaultTimeout(SLOWEST);
@@ -56,6 +68,52 @@ async function command(text) {
   await page.keyboard.type(text);
   await until(text, async () => (await texts(".quick-input-list .monaco-list-row")).some((row) => row.includes(text)));
   await page.keyboard.press("Enter");
+}
+
+async function pressed(key, ...held) {
+  for (const each of held) await page.keyboard.down(each);
+  await page.keyboard.press(key);
+  for (const each of held) await page.keyboard.up(each);
+}
+
+/** Puts the cursor at a place such as `4:9`. */
+async function goTo(place) {
+  await pressed("g", "Control");
+  await page.waitForSelector(".quick-input-widget input");
+  await page.keyboard.type(place);
+  await page.keyboard.press("Enter");
+}
+
+/** The quick fixes at a place; the one that has the text is applied. */
+async function quickFix(place, wanted) {
+  const rows = ".action-widget .monaco-list-row";
+  const titles = await until(`quick fixes at ${place}`, async () => {
+    await page.keyboard.press("Escape");
+    await goTo(place);
+    await pressed(".", "Control");
+    await new Promise((done) => setTimeout(done, 3000));
+    const found = (await texts(rows)).map((row) => row.trim());
+    return found.some((row) => row.includes(wanted)) && found;
+  });
+  const chosen = (await page.$$(rows))[titles.findIndex((row) => row.includes(wanted))];
+  const before = await program();
+  await chosen.click();
+  await until(`the text after ${wanted}`, async () => (await program()).join() !== before.join());
+  return { offered: titles, after: await program() };
+}
+
+/** The lines that the editor shows, without inlay hints. */
+function program() {
+  return page.$$eval(`.editor-instance ${CODE} .view-line`, (lines) =>
+    lines
+      .map((line) => [Number.parseFloat(line.style.top), line])
+      .sort(([one], [other]) => one - other)
+      .map(([, line]) => {
+        const copy = line.cloneNode(true);
+        copy.querySelectorAll('[class*="dyn-rule"], [class*="ced-"]').forEach((hint) => hint.remove());
+        return copy.textContent.replaceAll("\u00a0", " ").replaceAll("\u200d", "");
+      }),
+  );
 }
 
 async function notification(text) {
@@ -105,6 +163,21 @@ try {
   await command("devlint: Restart the server");
   const [third] = await until("a server", () => servers().some((pid) => pid !== second) && servers().length === 1 && servers());
   steps.restart = { "another server runs": third !== second };
+
+  steps.quick_fix = await quickFix("4:9", "Create the tensor");
+  steps.ignore = await quickFix("6:11", "ignore on this line");
+  await pressed("s", "Control");
+  const saved = await until("the fixes on save", () => {
+    const text = readFileSync(join(folder, "train.py"), "utf8");
+    return text.includes("to(device)") && text;
+  });
+  steps.fixed_on_save = saved.trimEnd().split("\n");
+
+  choose("/usr/bin/python3");
+  steps.another_python_is_chosen = await notification("is not installed in");
+  choose(python);
+  const [fourth] = await until("a server", () => servers().length === 1 && servers());
+  steps.chosen_again = { "another server runs": fourth !== third };
 
   settings("/usr/bin/false");
   steps.not_a_python = await notification("cannot run");
