@@ -472,10 +472,29 @@ def test_fault_whose_cause_is_in_another_file(name: str, tmp_path: Path) -> None
     assert expected in found(path)
 
 
-@pytest.mark.parametrize(
-    "name", marked(["demo.py", "test_demo.py"], {"test_demo.py": "its name is taken for a test's"})
-)
+@pytest.mark.parametrize("name", ["demo.py", "test_demo.py", "demo_test.py"])
 def test_name_of_a_script_proves_no_test(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(SCRIPT, encoding="utf-8")
     assert found(path) == {"DEV102", "DEV103", "DEV109"}
+
+
+@pytest.mark.parametrize("call", ["test(main)", "if __name__ == '__main__':\n    test(main)", "print(test(main))"])
+def test_a_script_that_calls_its_own_function_is_no_test(call: str, tmp_path: Path) -> None:
+    path = tmp_path / "test_demo.py"
+    path.write_text(f"{SCRIPT}\n\ndef test(model):\n    return model\n\n\n{call}\n", encoding="utf-8")
+    assert found(path) == {"DEV102", "DEV103", "DEV109"}
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def test_net():\n    assert Net()",
+        "async def test_net():\n    assert Net()",
+        "import unittest\nclass Nets(unittest.TestCase):\n    def test_net(self):\n        assert Net()",
+    ],
+)
+def test_what_a_runner_collects_is_a_test(test: str, tmp_path: Path) -> None:
+    path = tmp_path / "test_demo.py"
+    path.write_text(f"{SCRIPT}\n\n{test}\n", encoding="utf-8")
+    assert found(path) == {"DEV109"}
