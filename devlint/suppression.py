@@ -177,7 +177,7 @@ def _wrong(match: re.Match[str], comment: str) -> str | None:
         return None
     if form is not None and (has_colon or has_list or (word in _FORMS and not rest.strip())):
         if word == form and has_colon:
-            return f"`{form}` has no effect without rules in brackets: write `# devlint: {form}[DEV101]`"
+            return f"`{form}` has no effect without rules in brackets: write `# devlint: {form}[{_rules_in(rest)}]`"
         return f"the comment has no effect: write `# devlint: {form}[{_rules_in(rest)}]`"
     if has_colon and (has_list or not rest.strip()):
         return f"devlint has no comment `{match['word'] or rest.strip()}`: use {_CAN}"
