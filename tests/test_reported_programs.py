@@ -311,7 +311,7 @@ OPEN = {
     "a loader under a default device of a function": _ON_ONE_PATH,
     "a loader under a default type": _ON_ONE_PATH,
     "an input under a default device of a function": "a summary keeps the default device of a function's last path alone",
-    "a wrapper that is moved to the second card": "`Parallel` tells where a module is when it is wrapped, not where it moves then",
+    "a wrapper that is moved to the second card": "`Parallel` tells where a module is when it is wrapped, not later",
     "a wrapper on a chosen second card": "`Parallel` takes no number out of a choice between `cuda:1` and the CPU",
 }
 OPEN_ACROSS_FILES = {
