@@ -107,7 +107,7 @@ def summary(rows: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
 
 def main(arguments: list[str]) -> int:
     """Run, write the ends after each program and print the counts; 1 if devlint crashed."""
-    import torch._dynamo  # once here, and not by the optimizer of every program on every machine
+    import torch._dynamo  # noqa: F401 - once here, and not by the optimizer of every program on every machine
 
     everywhere.LIMIT = LIMIT  # type: ignore[misc]
     rows = json.loads(RESULTS.read_text(encoding="utf-8"))["programs"] if RESULTS.exists() else {}
