@@ -59,7 +59,11 @@ SUITES: dict[str, Suite] = {
     "botorch": Suite(
         "botorch",
         ".",
-        ["test/sampling", "test/utils/multi_objective", "test/utils/probability", "test/utils/test_sampling.py"],
+        [
+            "test/sampling/pathwise",
+            "test/utils/multi_objective/box_decompositions/test_box_decomposition_list.py",
+            "test/utils/test_sampling.py",
+        ],
     ),
     "smp-losses": Suite("segmentation_models_pytorch", ".", ["tests/test_losses.py"]),
     "torchmetrics": Suite("torchmetrics", "src", ["tests/unittests/bases"]),
