@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,17 +92,29 @@ def converted(program: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def kind(end: dict[str, Any], row: list[dict[str, Any]]) -> str:
+    """What an end is due to, as it is counted. A crash is a process that ended without a report."""
+    if not end["where"] and "ended with status" in end["how"]:
+        return "crashes"
+    if end["said_by"]:
+        return "foreseen"
+    if end["code"]:
+        return "not foreseen, explained"
+    if str(end["how"]).startswith("sys.exit("):
+        return "ended by the program itself"
+    alike = sum((each["where"], each["how"]) == (end["where"], end["how"]) for each in row)
+    return "the same on every machine" if alike == len(everywhere.MACHINES) else "not explained"
+
+
 def summary(rows: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
-    """Counts over the ends of all programs. A crash is a process that ended without a report."""
-    ends = [end for row in rows.values() for end in row]
+    """Counts over the ends of all programs."""
+    counted = Counter(kind(end, row) for row in rows.values() for end in row)
+    kinds = ("foreseen", "not foreseen, explained", "ended by the program itself", "the same on every machine")
     return {
         "programs": len(rows),
         "runs": len(rows) * len(everywhere.MACHINES),
-        "ends": len(ends),
-        "foreseen": sum(bool(end["said_by"]) for end in ends),
-        "not foreseen, explained": sum(bool(end["code"]) and not end["said_by"] for end in ends),
-        "not explained": sum(not end["code"] and not end["said_by"] for end in ends),
-        "crashes": sum(not end["where"] and "ended with status" in end["how"] for end in ends),
+        "ends": counted.total(),
+        **{name: counted[name] for name in (*kinds, "not explained", "crashes")},
     }
 
 
