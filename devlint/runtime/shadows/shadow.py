@@ -662,7 +662,7 @@ def _quiet() -> Iterator[None]:
 @contextlib.contextmanager
 def _noting_mocks(active: set[int]) -> Iterator[None]:
     """Inside, a patch of `unittest.mock` is in the set while it is in place."""
-    kind: Any = unittest.mock._patch  # type: ignore[attr-defined]
+    kind: Any = unittest.mock._patch
     enter, leave = kind.__enter__, kind.__exit__
 
     def __enter__(self: Any) -> Any:
