@@ -34,7 +34,7 @@ _ADDRESSED = re.compile(
 _ALIKE = 0.8  # of the letters, in a name that is ours with a slip of the finger
 _FORMS = ("ignore", "file-ignore", "disable", "enable")
 _LISTED = re.compile(r"\s*[\[(]|[^#]*\bDEV[0-9]|\s*[0-9]{3}\b")
-_CODE = re.compile(r"\bDEV[0-9]+\b", re.IGNORECASE)
+_CODES_IN = re.compile(r"\bDEV[0-9]+\b", re.IGNORECASE)
 _NOWHERE = Span(0, 0)
 _ROW_END = re.compile(r"\r\n|\r|\n")
 
@@ -186,7 +186,7 @@ def _wrong(match: re.Match[str], comment: str) -> str | None:
 
 def _rules_in(rest: str) -> str:
     """The rules that a comment names, else one as an example."""
-    return ", ".join(dict.fromkeys(each.upper() for each in _CODE.findall(rest))) or "DEV101"
+    return ", ".join(dict.fromkeys(each.upper() for each in _CODES_IN.findall(rest))) or "DEV101"
 
 
 _CAN = " or ".join(f"`{form}[...]`" for form in _FORMS)

@@ -38,7 +38,7 @@ def test_the_package_of_the_guide_works_as_it_stands(tmp_path: Path, monkeypatch
         path.write_text(text, encoding="utf-8")
     point = toml_reader().loads((tmp_path / "pyproject.toml").read_text())["project"]["entry-points"]["devlint.rules"]
     monkeypatch.syspath_prepend(str(tmp_path))
-    rules = collect([EntryPoint("acme", point["acme"], GROUP), Shipped()], ("acme",))  # type: ignore[list-item]
+    rules = collect([EntryPoint("acme", point["acme"], GROUP), Shipped()], ("acme",))
     linter = Linter([rule for rule in rules if rule.meta.code == "ACM101"], Settings(select=("ALL",)))
     cases = case_files(tmp_path / "fixtures")
     assert [each for path in cases for each in check_fixture(path, linter)] == []
