@@ -144,7 +144,9 @@ def _of_object(frame: Frame, base: Value, identity: Any, name: str, node: ast.AS
         if method is not None:
             return _bound(frame, me, method, node)
         body = thing.class_.value(name)
-        if body is not None:
+        if body is not None and not (
+            thing.class_.is_data and any(name == each for each, _, _ in thing.class_.data_fields)
+        ):
             return _class_value(frame, *body)
     if isinstance(thing.class_, Class):
         kept = _kept_by_base(frame, thing.class_, identity, name, node)

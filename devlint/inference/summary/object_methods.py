@@ -161,7 +161,8 @@ def call_module(frame: Frame, node: ast.Call, callee: Value, arguments: Argument
     of_torch = isinstance(class_, str) and class_.startswith("torch.nn.")
     is_loss = isinstance(class_, str) and class_.endswith("Loss")
     operands = _tensors(frame, arguments)[: stubs.cls(str(class_)).get("placed_inputs")]
-    zero_dim = True if is_loss else None
+    layer = bool(callee.objects) and all(frame.heap.gives_dimensions(each) for each in callee.objects)
+    zero_dim = True if is_loss else False if layer else None
     if frame.is_stateless(callee):
         if is_loss and len(operands) > 1:
             taking: list[tuple[ast.AST, Value]] = [(n, v._replace(kind="tensor")) for n, v in operands]
@@ -202,7 +203,8 @@ def _tensors(frame: Frame, arguments: Arguments) -> list[Argument]:
 def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:
     """A method of a module that its class does not define itself."""
     if name in protocols.HOOKS:
-        return _hook(frame, node, name, frame.home(base), arguments)
+        layer = bool(base.objects) and all(frame.heap.gives_dimensions(each) for each in base.objects)
+        return _hook(frame, node, name, with_zero_dim(frame.home(base), False if layer else None), arguments)
     if name == "apply":
         return _apply_to_all(frame, base, arguments)
     if name in _SAME_MODULE:
@@ -236,7 +238,7 @@ def _hook(frame: Frame, node: ast.Call, name: str, home: Places, arguments: Argu
     """A hook is called with the module, its inputs and its output, which are where the module is."""
     hook = arguments.value(0, "hook")
     if hook is not None and hook.kind == "function" and isinstance(hook.ref, tuple):
-        tensor = Value("tensor", with_zero_dim(home, None))
+        tensor = Value("tensor", home)
         inputs = Value("tuple", parts=(tensor,))
         given = {"module": NOTHING, "inputs": inputs, "output": tensor, "gradients": inputs}
         values = [given[each] for each in protocols.HOOKS[name]]
@@ -318,7 +320,7 @@ def call_of_unknown(frame: Frame, node: ast.Call, base: Value, name: str, argume
         value = values_of(frame, base, node)
         return Value("iterator", parts=(value if name == "values" else Value("tuple", parts=(STRING, value)),))
     if name in protocols.HOOKS and base.path is not None:
-        return _hook(frame, node, name, frame.heap.home(("path", base.path)), arguments)
+        return _hook(frame, node, name, with_zero_dim(frame.heap.home(("path", base.path)), None), arguments)
     if name in _MODULE_ONLY:
         moves.moved_in_place(frame, base)
         return _of_given_module(frame, node, base, name)

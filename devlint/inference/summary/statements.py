@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from devlint.inference.program.definitions import Function
+from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary import binding, switches, tests, walks
 from devlint.inference.summary.dispatch import evaluate, silent
 from devlint.inference.summary.expressions import SYMBOLS, combine
@@ -206,10 +206,18 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
             frame.default = nowhere()
         if value.kind == "context" and value.parts:
             value = value.parts[0]
+        value = _entered(frame, value, item.context_expr)
         if item.optional_vars is not None:
             binding.bind(frame, item.optional_vars, value, item.context_expr)
     run_block(frame, node.body)
     frame.default = default
+
+
+def _entered(frame: Frame, value: Value, node: ast.expr) -> Value:
+    """What `__enter__` of an object of the project gives [Python's language reference, "The with statement"]."""
+    class_ = frame.class_of(value) if value.objects else None
+    enter = class_.method("__enter__") if isinstance(class_, Class) else None
+    return frame.analyser.call(frame, enter, value, [], node) if enter is not None else value
 
 
 def _called(frame: Frame, node: ast.expr) -> str:
@@ -271,8 +279,6 @@ def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
 
 
 def _class(frame: Frame, node: ast.ClassDef) -> None:
-    from devlint.inference.program.definitions import Class
-
     known = frame.file.classes.get(node.name)
     class_ = known if known is not None and known.node is node else Class(frame.file, node)
     if class_ is not known:
