@@ -35,7 +35,12 @@ Use instead:
 
 ## Fix safety
 The rule treats all literals for one accelerator in a file as one decision. A report shows one finding for all of them.
-The fix chooses the device once. It writes the choice in the form that the file already uses.
+The fix chooses the device once. It writes the choice in the form that the file already uses. An unsafe fix also changes
+these places of the file:
+
+* A default that names the accelerator, such as `device="cuda"`.
+* A switch that is on, such as `use_gpu=True`. It becomes `use_gpu=torch.cuda.is_available()`.
+* A `map_location` that computes a GPU. The checkpoint goes to the chosen device.
 
 The fix is safe when all of these are true:
 
