@@ -69,6 +69,15 @@ from devlint.facts.values import (
     may_be_accelerator,
 )
 from devlint.inference.events import DeviceMismatch
+from devlint.inference.observed.events import (
+    Inferred,
+    InferredAssignment,
+    InferredAttribute,
+    InferredCall,
+    InferredComparison,
+    Part,
+    Whereabouts,
+)
 from devlint.model import (
     AlsoNeed,
     Edit,
@@ -139,6 +148,11 @@ __all__ = [
     "HiddenCard",
     "IgnoredDevice",
     "ImportNeed",
+    "Inferred",
+    "InferredAssignment",
+    "InferredAttribute",
+    "InferredCall",
+    "InferredComparison",
     "InsertStatement",
     "LateQuestion",
     "LateSetting",
@@ -156,6 +170,7 @@ __all__ = [
     "OptimizerOrder",
     "Origin",
     "Parallel",
+    "Part",
     "Pin",
     "Place",
     "Portability",
@@ -179,6 +194,7 @@ __all__ = [
     "UnpinnedCopy",
     "Use",
     "Value",
+    "Whereabouts",
     "WorkerDevice",
     "cst",
     "describe",

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
     from devlint.facts.project.project import Project
     from devlint.file_state import FileState
+    from devlint.inference.program.neighbours import Neighbours
+    from devlint.project_files import Search
 
 Analyse = Callable[[ast.Module, Source, Settings], Facts]
 
@@ -220,6 +222,19 @@ class Linter:
         state, loaded = self.project.load(path)
         return state, loaded.tree if loaded is not None else None
 
+    def neighbours(self, path: str) -> Neighbours | None:
+        """The project around a file; None for an analysis of the caller's."""
+        project = self.project
+        if project is None:
+            return None
+        from devlint.inference.program.neighbours import Neighbours
+
+        def source(other: str) -> Source | None:
+            _, loaded = project.load(other)
+            return loaded.source if loaded is not None else None
+
+        return Neighbours(path, project.files, source)
+
     def analyse(self, tree: ast.Module, source: Source) -> Facts:
         """The device facts of one file."""
         if self._analyse is None:
@@ -242,6 +257,7 @@ class _Check:
         self.left_alone: dict[tuple[str, Span], Diagnostic] = {}
         self.read: dict[str, FileState] = {}  # the other files that the findings follow from
         self.asked: Counter[str] = Counter()  # suspects, by function
+        self.searched: Search | None = None  # what the inference looked for in the files of the project
 
     def run(self, freezes: bool) -> None:
         """`freezes`: in a run over many files the collector need not look at the tree, which holds no cycles."""
@@ -273,7 +289,7 @@ class _Check:
             self.add_unreadable(SourceError(_TOO_DEEP, *self.source.position(span.start)))
         tree = Tree(self.source, module)
         replaced = self.replaced()
-        for event in (*facts.events, *self.mismatches(module)):
+        for event in (*facts.events, *self.inferred(module)):
             for rule in self.linter.rules_for(event):
                 if rule.meta.code not in self.crashed and not (
                     rule.meta.code in replaced and isinstance(event, rule.event)
@@ -287,7 +303,8 @@ class _Check:
         if self.read:
             folder = os.path.dirname(os.path.abspath(self.source.path))
             self.result.others = lines_of(self.read, folder)
-        self.result.searched = facts.searched()
+        searched = facts.searched()
+        self.result.searched = searched.joined(self.searched) if searched is not None else self.searched
         self.finish(tree)
         self.add_contexts(tree)
         left = (note for place, note in self.left_alone.items() if place not in self.found)
@@ -301,25 +318,35 @@ class _Check:
 
         return CODES
 
-    def mismatches(self, module: ast.Module) -> Sequence[Event]:
-        """What the new inference finds, where it is switched on."""
+    def inferred(self, module: ast.Module) -> Sequence[Event]:
+        """What the new inference finds and sees, where it is switched on and a rule asks for it."""
         if self.linter.settings.inference != "new":
             return ()
-        from devlint.inference.analysis import device_mismatches
+        from devlint.inference.analysis import infer
         from devlint.inference.events import DeviceMismatch
+        from devlint.inference.observed.events import Inferred
 
-        if not any(issubclass(DeviceMismatch, (rule.event, *rule.also)) for rule in self.linter.rules):
+        asked = [kind for rule in self.linter.rules for kind in (rule.event, *rule.also)]
+        observes = any(issubclass(kind, Inferred) for kind in asked)
+        if not observes and not any(issubclass(DeviceMismatch, kind) for kind in asked):
             return ()
+        around = self.linter.neighbours(os.path.abspath(self.source.path))
         try:
-            events, read = device_mismatches(module, self.source, self.linter.load_tree, self.linter.settings.targets)
+            found = infer(
+                module, self.source, self.linter.load_tree, self.linter.settings.targets, around, observes=observes
+            )
         except RecursionError:
             self.add_unreadable(SourceError(_TOO_DEEP, *_deepest(module)))
             return ()
         except Exception as error:  # a fault of the inference must not end the run
             self.crash("the inference", _row_in(error, 1), error)
             return ()
-        self.read.update(read)
-        return events
+        self.read.update(found.read)
+        if around is not None:
+            folder = os.path.dirname(os.path.abspath(self.source.path))
+            self.result.reached = sorted(os.path.relpath(path, folder) for path in around.reached)
+            self.searched = around.search()
+        return (*found.mismatches, *found.observed)
 
     def ask(self, rule: Rule[Any], event: Event, facts: Facts, tree: Tree) -> None:
         try:
@@ -400,6 +427,7 @@ class _Check:
             evidence=getattr(event, "evidence", None),
             proof=_proof(event),
             portability=finding.portability or rule.meta.portability,
+            decision=finding.decision,
         )
         known = self.found.setdefault((rule.meta.code, finding.span), diagnostic)
         if known.certainty == "assume" and certainty == "certain":

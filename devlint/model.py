@@ -61,12 +61,10 @@ FixWhen = Literal["always", "sometimes", "hint", "never"]
 class Portability(NamedTuple):
     """That a finding is about other machines alone: the code is right on the machine that it was written for.
 
-    `stops`: a machine without the accelerator gets no further than this place. `decision`: what is to be decided, the same
-    text for all findings of a file that one choice settles; "" where a finding stands for itself. See `devlint.folding`.
+    `stops`: a machine without the accelerator gets no further than this place. See `devlint.folding`.
     """
 
     stops: bool = False
-    decision: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +165,9 @@ class Fix:
 class Finding:
     """What a rule says: the fact as a message, where, the remedy, and the places that explain it.
 
-    `severity`: where it differs from that of the rule. `portability`: None for what is wrong on every machine.
+    `severity`: where it differs from that of the rule. `portability`: None for what is wrong on every machine. `decision`:
+    what is to be decided, the same text for all findings of a file that one choice settles; "" where a finding stands for
+    itself. See `devlint.folding`.
     """
 
     span: Span
@@ -176,6 +176,7 @@ class Finding:
     because: tuple[Origin, ...] = ()
     severity: Severity | None = None
     portability: Portability | None = None
+    decision: str = ""
 
 
 class LeftAlone(NamedTuple):
@@ -248,8 +249,9 @@ class Diagnostic:
     `cell`: in a notebook the number of the cell, counted from 1 over all cells; positions and offsets are then those of
     the cell. `context`: enclosing definitions and a checksum of the statement, which stay when rows shift. `certainty`:
     "assume" where the finding rests on the assumption that arguments, parameters and buffers may be on an accelerator; it
-    is a warning then, even if the rule's findings are errors. `portability`: as in `Finding`; `way`: where its statement
-    stands among those that run before it, see `devlint.folding`. `folded`: the findings that this one stands for in a report.
+    is a warning then, even if the rule's findings are errors. `portability`, `decision`: as in `Finding`; `way`: where its
+    statement stands among those that run before it, see `devlint.folding`. `folded`: the findings that this one stands for
+    in a report.
     """
 
     path: str
@@ -268,6 +270,7 @@ class Diagnostic:
     evidence: Evidence | None = None
     proof: Proof | None = None
     portability: Portability | None = None
+    decision: str = ""
     way: tuple[int, ...] = ()
     folded: tuple[Folded, ...] = ()
 
@@ -292,7 +295,8 @@ class FileResult:
 
     `others`: the other files that the findings follow from, as they were: `FileState.line` with the path from the file's
     directory. There are many of them in a project, and few different ones. `searched`: the names that were looked for
-    in the files of the project. `left_alone`: where rules are silent on purpose, with the reason for a message; only when
+    in the files of the project. `reached`: the files, from the file's directory, in which calls of this file make something
+    fail: those findings stand there. `left_alone`: where rules are silent on purpose, with the reason for a message; only when
     the linter explains. `gave_way`: what is not said because another finding says more of the same expression, by code and
     place.
     """
@@ -304,6 +308,7 @@ class FileResult:
     statistics: Statistics = field(default_factory=Statistics)
     others: list[str] = field(default_factory=list)
     searched: Search | None = None
+    reached: list[str] = field(default_factory=list)
     left_alone: list[Diagnostic] = field(default_factory=list)
     gave_way: list[tuple[str, Span]] = field(default_factory=list)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from devlint import shipped
 from devlint.cli import COMMANDS, main
 from devlint.commands.completion import PARSERS, options_of
 from devlint.commands.page import laid_out
@@ -308,7 +309,7 @@ main(sys.argv[1:])
 print("\\n" + " ".join(sorted(sys.modules)))
 """
 NEVER = {"torch", "numpy", "libcst.matchers", "libcst.codemod", "importlib.metadata", "asyncio", "multiprocessing"}
-LINTING = {"devlint.engine", "devlint.facts", "devlint_rules", "libcst"}
+LINTING = {"devlint.engine", "devlint.facts", shipped.CHECKOUT, shipped.INSTALLED, "libcst"}
 
 
 @pytest.mark.parametrize(

@@ -119,15 +119,15 @@ class Explained:
             rows = [f'* `extend-select = ["{code}"]` turns the rule on.', *rows]
         if "assume" in self.meta.level:
             rows.append(
-                "* `assume-accelerator = false` drops the findings that assume that a value is on an accelerator."
+                "* `assume-accelerator = false` turns off the findings that assume that a value may be on an accelerator."
             )
             rows.append("* `functions` lists functions of the project that move a value to a device.")
         if self.meta.fix in ("always", "sometimes") and code not in _OWN:
             rows.append(
-                "* `torch-version` sets the lowest torch that you support. Fixes use only functions that this version has."
+                "* `torch-version` sets the lowest torch version that you support. Fixes use only functions of this version."
             )
             rows.append(
-                "* `extend-safe-fixes`, `extend-unsafe-fixes` and `unfixable` change how the fixes are applied."
+                "* `extend-safe-fixes` and `extend-unsafe-fixes` change whether a fix is safe. `unfixable` turns fixes off."
             )
         if code == UNREADABLE_FILE.code:
             rows = [

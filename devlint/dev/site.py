@@ -42,7 +42,7 @@ GUIDES = (
 PICTURES = "pictures"  # the folder of the guides' pictures
 
 FAMILIES = {
-    "DEV1": "Values that meet on different devices",
+    "DEV1": "Values on different devices",
     "DEV2": "Code that only runs on one machine",
     "DEV3": "Calls that do not exist",
     "DEV4": "Timing",
@@ -93,15 +93,15 @@ def pages(rules: Sequence[Explained], root: Path = ROOT) -> dict[str, str]:
     table = [
         "# Rules",
         "",
-        "*certain*: the code alone proves it. *assume*: proved under the assumption that arguments, parameters and",
+        "*certain*: the findings follow from the code, without an assumption. *assume*: the findings assume that tensor",
     ]
-    table += ["a `device` variable may be on an accelerator."]
+    table += ["arguments, module parameters and `device` variables may be on an accelerator."]
     for family, title in FAMILIES.items():
         table += ["", f"## {title}", "", "| code | name | what it flags | how sure | fix |", "|---|---|---|---|---|"]
         for rule in (each for each in rules if each.meta.code.startswith(family)):
             meta = rule.meta
             found[f"rules/{meta.code}.md"] = rule_page(rule)
-            opt_in = ", opt-in" if meta.opt_in else ""
+            opt_in = ", off by default" if meta.opt_in else ""
             table.append(
                 f"| [{meta.code}]({meta.code}.md) | {meta.name} | {meta.summary} | {meta.level}{opt_in} | {meta.fix} |"
             )

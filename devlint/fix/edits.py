@@ -36,7 +36,7 @@ from devlint.tree import Chunk, Head, Tree
 if TYPE_CHECKING:
     import libcst as cst
 
-_NO_HARMLESS_EDIT = "a comment would be lost, or the statement shares its row with others"
+_NO_HARMLESS_EDIT = "the fix would remove a comment, or the line contains other statements"
 _ACCELERATOR = "torch.accelerator."  # newer than the oldest torch that devlint knows
 _WORD = re.compile(r"\w")
 _BLANK_ROW = re.compile(r"[ \t\f]*(?:\r\n|\r|\n)")
@@ -70,7 +70,7 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
     except CannotEditError:
         return hint
     if any(need.start > edits[0].start for need in shared):
-        return replace(hint, why="what it needs would be defined after its use")
+        return replace(hint, why="the fix would use a name before the name is defined")
     safety, why, title = fix.safety, "", fix.title
     if safety is Safety.SAFE and (why := doubt(fix, tree) or ""):
         safety = Safety.UNSAFE

@@ -11,4 +11,5 @@ The parts, each of which knows only those above it:
     objects/   the heap: what lists, modules and other objects hold, and what moves them
     summary/   one function to its summary; calls by summary
     witness/   which failing constraints are reported, and with which evidence
+    observed/  events of every call, attribute, comparison and assignment
 """

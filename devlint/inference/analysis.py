@@ -1,23 +1,32 @@
-"""The inference of one checked file, from its tree to the events of its mismatches."""
+"""The inference of one checked file, from its tree to the events of its mismatches and of its expressions."""
 
 from __future__ import annotations
 
 import ast
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from devlint.file_state import FileState
-from devlint.inference.events import DeviceMismatch, event_of
+from devlint.inference.events import DeviceMismatch, Texts, event_of
+from devlint.inference.observed.collect import Observer
+from devlint.inference.observed.emit import events
+from devlint.inference.observed.events import Inferred
+from devlint.inference.observed.handed import run_again
+from devlint.inference.program.definitions import File
+from devlint.inference.program.neighbours import Neighbours
 from devlint.inference.program.project import Project
 from devlint.inference.summary.analyser import Analyser
+from devlint.inference.summary.frame import Frame
+from devlint.inference.witness.model import Mismatch
 from devlint.inference.witness.roots import mismatches
 from devlint.source import Source
 
 #: Words for the CPU and for no device at all among the targets.
 _NO_ACCELERATORS = frozenset({"cpu", "meta"})
 #: The rules that the inference answers.
-CODES = frozenset({"DEV101", "DEV102", "DEV103", "DEV104", "DEV109"})
+CODES = frozenset({"DEV101", "DEV102", "DEV103", "DEV104", "DEV109", "DEV301"})
 _RECURSION = 6_000
 
 Load = Callable[[str], tuple[FileState, ast.Module | None]]
@@ -29,25 +38,79 @@ def declares_accelerator(targets: tuple[str, ...]) -> bool:
 
 
 def device_mismatches(
-    tree: ast.Module, source: Source, load: Load | None, targets: tuple[str, ...] = ()
+    tree: ast.Module, source: Source, load: Load | None, targets: tuple[str, ...] = (), around: Neighbours | None = None
 ) -> tuple[list[DeviceMismatch], dict[str, FileState]]:
     """The mismatches of a file in the order of the file, and the states of the other files that they follow from.
 
     `load` gives the tree of another file of the project; None: the file is read alone. `targets`: what the settings say that
-    the project must run on.
+    the project must run on. `around`: where callers in other files are looked for; None: nowhere.
     """
+    found = infer(tree, source, load, targets, around, observes=False)
+    return found.mismatches, found.read
+
+
+class Result(NamedTuple):
+    """What is inferred of one file. `observed`: empty unless it was asked for. `read`: the states of the other files."""
+
+    mismatches: list[DeviceMismatch]
+    observed: list[Inferred]
+    read: dict[str, FileState]
+
+
+def infer(
+    tree: ast.Module,
+    source: Source,
+    load: Load | None,
+    targets: tuple[str, ...] = (),
+    around: Neighbours | None = None,
+    *,
+    observes: bool,
+) -> Result:
+    """The mismatches of a file and, if it `observes`, an event for each call, attribute, comparison and assignment."""
+    project = Project(load)
+    observer = Observer(os.path.abspath(source.path)) if observes else None
+    analyser = Analyser(project, observer)
+    found = [event for event, _ in judged(analyser, tree, source, targets, around)]
+    observed = _observed(analyser, observer, source) if observer is not None else []
+    return Result(found, observed, project.read)
+
+
+def _observed(analyser: Analyser, observer: Observer, source: Source) -> list[Inferred]:
+    """The events of what was observed in a file that was judged."""
+    file = analyser.project.files[observer.path]
+    assert file is not None
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION))
     try:
-        project = Project(load)
-        path = os.path.abspath(source.path)
-        file = project.add(path, tree)
-        found = [
-            event_of(each, source, path) for each in mismatches(Analyser(project), file, declares_accelerator(targets))
-        ]
+        run_again(analyser, observer, file)
+        return events(observer, file, source, (*_runs(analyser, file), *observer.runs))
     finally:
         sys.setrecursionlimit(limit)
-    strongest: dict[tuple[str, int, int], DeviceMismatch] = {}
-    for each in sorted(found, key=lambda event: (event.severity.rank, event.span)):
-        strongest.setdefault((each.code, *each.span), each)
-    return sorted(strongest.values(), key=lambda event: event.span), project.read
+
+
+def judged(
+    analyser: Analyser, tree: ast.Module, source: Source, targets: tuple[str, ...], around: Neighbours | None = None
+) -> list[tuple[DeviceMismatch, Mismatch]]:
+    """The events of a file with the mismatches that they are of, in the order of the file."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION))
+    try:
+        path = os.path.abspath(source.path)
+        file = analyser.project.add(path, tree)
+        found = mismatches(analyser, file, declares_accelerator(targets), around)
+        texts = Texts(path, source, around.source if around is not None else None)
+        found_events = [(event_of(each, texts), each) for each in found]
+    finally:
+        sys.setrecursionlimit(limit)
+    strongest: dict[tuple[str, int, int], tuple[DeviceMismatch, Mismatch]] = {}
+    for event, each in sorted(found_events, key=lambda pair: (pair[0].severity.rank, pair[0].span)):
+        strongest.setdefault((event.code, *event.span), (event, each))
+    return sorted(strongest.values(), key=lambda pair: pair[0].span)
+
+
+def _runs(analyser: Analyser, file: File) -> Iterator[Frame]:
+    """The runs of a file's functions and of its module level that are summaries at the end."""
+    yield analyser.module_level(file)
+    for summary in analyser.summaries.values():
+        if summary is not None and summary.frame is not None and summary.frame.file is file:
+            yield summary.frame

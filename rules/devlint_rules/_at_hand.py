@@ -18,8 +18,9 @@ from devlint.api import (
     RunDeviceNeed,
     Site,
 )
-from devlint_rules._conversion import held, is_safe, is_text, new_device, uses
-from devlint_rules._shared import parsed
+
+from ._conversion import held, is_safe, is_text, new_device, uses
+from ._shared import parsed
 
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"

@@ -30,10 +30,11 @@ from devlint.api import (
     Portability,
     RunDeviceNeed,
 )
-from devlint_rules._run_device import guard_of, guarded_type, placement_of
-from devlint_rules._shared import parsed
-from devlint_rules._switches import computed_maps, switches, tested
-from devlint_rules._torch import has_torch
+
+from ._run_device import guard_of, guarded_type, placement_of
+from ._shared import parsed
+from ._switches import computed_maps, switches, tested
+from ._torch import has_torch
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
 AVAILABLE = {
@@ -285,15 +286,19 @@ def shared_index(facts: Facts, type: str) -> int | None:
     return 0 if indices == {0} else None
 
 
-def portability(event: CudaMethod | DeviceLiteral, fix: Fix, facts: Facts) -> Portability:
+def portability(event: CudaMethod | DeviceLiteral) -> Portability:
+    """Whether a machine without the card stops where the code names it."""
+    return Portability(stops=not (isinstance(event, DeviceLiteral) and event.role not in ("argument", "map")))
+
+
+def decision(event: CudaMethod | DeviceLiteral, fix: Fix, facts: Facts) -> str:
     """What a finding about a card is decided with: the card where the file places work on several, else what is there.
 
     A hint in a file that names one card is a decision of its own: the one choice does not settle it.
     """
-    stops = not (isinstance(event, DeviceLiteral) and event.role not in ("argument", "map"))
     if placement_of(facts, event.type) is not None and event.index is not None:
-        return Portability(stops, f"{event.type}:{event.index}")
-    return Portability(stops, event.type if fix.edits else "")
+        return f"{event.type}:{event.index}"
+    return event.type if fix.edits else ""
 
 
 def is_safe(type: str, facts: Facts) -> bool:

@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from devlint.api import AlsoNeed, DeviceLiteral, Facts, RunDeviceNeed, Safety
-from devlint_rules._conversion import (
+
+from ._conversion import (
     AVAILABLE,
     File,
     is_parameter,
@@ -24,9 +25,9 @@ from devlint_rules._conversion import (
     uses,
     wants_new,
 )
-from devlint_rules._run_device import guard_of
-from devlint_rules._shared import parsed, span_of
-from devlint_rules._switches import computed_maps, defaults, switches
+from ._run_device import guard_of
+from ._shared import parsed, span_of
+from ._switches import computed_maps, defaults, switches
 
 _READS_AS_TEXT = (
     ast.Compare,

@@ -22,6 +22,7 @@ from devlint.api import (
     Meet,
     Operand,
     Origin,
+    Part,
     Place,
     Safety,
     Site,
@@ -128,7 +129,7 @@ def short(text: str, limit: int = 40) -> str:
     return line if len(line) <= limit else line[: limit - 3].rstrip() + "..."
 
 
-def name(operand: Operand) -> str:
+def name(operand: Operand | Part) -> str:
     return f"`{short(operand.text)}`"
 
 

@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
-from devlint_rules._run_device import denies_accelerator, says_accelerator
-from devlint_rules._shared import parsed
+from ._run_device import denies_accelerator, says_accelerator
+from ._shared import parsed
 
 
 @lru_cache(maxsize=4)

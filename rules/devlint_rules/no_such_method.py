@@ -12,8 +12,8 @@
 - The code calls an attribute: `x.device()` or `x.is_cuda()`. The attribute `device` is a `torch.device`, and
   `is_cuda` is a bool.
 
-The rule reports an object only if the code proves the type of the object. It does not report an object if the class
-of the object is in the file and defines the method or attribute.
+The rule reports an object only if the code proves the type of the object. The class of the object may be in the file.
+If it defines the method or attribute, there is no finding.
 
 ## Why it matters
 The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call. An optimizer keeps its
@@ -33,7 +33,7 @@ Use instead:
     optimizer = torch.optim.Adam(model.parameters())
 
 ## Fix safety
-- The fix is safe if nothing needs to move. It removes the call, which raises an error on every machine.
+- The fix is safe if the object does not need to move. The fix removes the call, which raises an error on every machine.
 - The fix is safe for `x.cpu.numpy()`. It adds the parentheses.
 - The fix is safe for `x.device()`. It removes the parentheses.
 - Otherwise the rule makes a suggestion without an edit. For example, the items of a list must be moved one by one.
@@ -48,9 +48,29 @@ Use instead:
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from devlint.api import ACCELERATORS, Call, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules import _shared as shared
+from devlint.api import (
+    ACCELERATORS,
+    Call,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    Inferred,
+    InferredAttribute,
+    InferredCall,
+    Operand,
+    Part,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
+
+from . import _shared as shared
 
 _MOVES = ACCELERATORS | {"to", "cpu"}
 _MEMBERS = _MOVES | {"device"}
@@ -82,6 +102,10 @@ _OTHERS = {
     "ndarray": ("an array", "create a tensor first: `torch.as_tensor(x, device=...)`"),
     "number": ("a number", "remove the call: a number has no device"),
     "string": ("a string", "remove the call: a string has no device"),
+    "array": ("an array", "create a tensor first: `torch.as_tensor(x, device=...)`"),
+    "bool": ("a bool", "remove the call: a bool has no device"),
+    "size": ("a `torch.Size`", "remove the call: a size has no device"),
+    "iterator": ("an iterator", "move the items"),
     "module": ("an `nn.Module`", "read the device of a parameter: `next(module.parameters()).device`"),
 }
 # The same by the family that the call names, for objects of other libraries; whether the call can be dropped without more.
@@ -100,7 +124,17 @@ _OF_LIBRARIES = {
 }
 
 
-class NoSuchMethod(Rule[Call]):
+class _Missing(NamedTuple):
+    """A member that an object lacks. `kind`: that of the object, "method" or "attribute" for what is not called, or wrongly."""
+
+    receiver: Operand | Part
+    kind: str
+    member: str
+    is_call: bool
+    is_certain: bool  # whether no other object can be there
+
+
+class NoSuchMethod(Rule[Call | InferredCall | InferredAttribute]):
     meta = RuleMeta(
         code="DEV301",
         name="no-such-method",
@@ -109,51 +143,57 @@ class NoSuchMethod(Rule[Call]):
         level="certain",
         severity=Severity.ERROR,
         fix="sometimes",
-        words=(".to", ".cuda", ".cpu", ".device", ".is_", ".xpu", ".npu", ".mps", ".mtia", ".hpu", ".ipu"),
+        words=(".to", ".cuda", ".cpu", ".device", ".is_", ".xpu", ".npu", ".mps", ".mtia", ".hpu", ".ipu", "getattr"),
     )
     event = Call
+    also = (InferredCall, InferredAttribute)
 
-    def suspects(self, event: Call, facts: Facts) -> bool:
-        if event.exists is not False or event.receiver is None or event.under.catches("AttributeError"):
+    def suspects(self, event: Call | InferredCall | InferredAttribute, facts: Facts) -> bool:
+        missing = _missing(event)
+        if missing is None or event.under.catches("AttributeError"):
             return False
-        family, _, member = event.qualname.rpartition(".")
-        if family in ("method", "attribute"):
+        if missing.kind in ("method", "attribute"):
             return True
-        if not event.is_call and re.search(rf"\.{member}\s*=[^=]", facts.text) is not None:
+        if not missing.is_call and re.search(rf"\.{missing.member}\s*=[^=]", facts.text) is not None:
             return False  # the file sets it on some object
-        if member not in _MEMBERS or any(asks in test for test in event.under.tests for asks in _ASKS):
+        if missing.member not in _MEMBERS or any(asks in test for test in event.under.tests for asks in _ASKS):
             return False
-        value = event.receiver.value
-        known = family in _OF_LIBRARIES or value.kind in _NOTHING_MOVES or value.kind in _OTHERS
-        return known and (value.type_name not in _BASES or (event.is_call and member == "device"))
+        known = missing.kind in _OF_LIBRARIES or missing.kind in _NOTHING_MOVES or missing.kind in _OTHERS
+        if isinstance(missing.receiver, Part):
+            return known
+        return known and (
+            missing.receiver.value.type_name not in _BASES or (missing.is_call and missing.member == "device")
+        )
 
-    def judge(self, event: Call, site: Site) -> Finding | None:
-        assert event.receiver is not None
-        family, _, member = event.qualname.rpartition(".")
-        kind = event.receiver.value.kind
-        if family == "method":
-            return self._uncalled(event, site, member)
-        if family == "attribute":
-            return self._called(event, site, member)
-        if family in _OF_LIBRARIES:
-            name, instead, droppable = _OF_LIBRARIES[family]
+    def judge(self, event: Call | InferredCall | InferredAttribute, site: Site) -> Finding | None:
+        missing = _missing(event)
+        if missing is None:
+            return None
+        kind, member = missing.kind, missing.member
+        if kind == "method":
+            return self._uncalled(event, missing, site)
+        if kind == "attribute":
+            return self._called(event, missing, site)
+        if kind in _OF_LIBRARIES:
+            name, instead, droppable = _OF_LIBRARIES[kind]
         else:
             name, instead = (_NOTHING_MOVES | _OTHERS)[kind]
             droppable = kind in _NOTHING_MOVES
-        what = "method" if event.is_call else "attribute"
+        what = "method" if missing.is_call else "attribute"
         message = (
-            f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: the line raises AttributeError"
+            f"{shared.name(missing.receiver)} is {name}, which has no {what} `{member}`: the line raises AttributeError"
         )
-        because = event.because or event.receiver.value.because
-        return Finding(event.span, message, self._fix(event, site, droppable, member, instead), because)
+        because = event.because
+        if not because and isinstance(missing.receiver, Operand):
+            because = missing.receiver.value.because
+        return Finding(event.span, message, self._fix(event, missing, site, droppable, instead), because)
 
-    def _uncalled(self, event: Call, site: Site, member: str) -> Finding:
+    def _uncalled(self, event: Call | Inferred, missing: _Missing, site: Site) -> Finding:
         """`x.cpu.numpy()`: what is read is an attribute of what the method returns."""
-        assert event.receiver is not None
-        method = shared.name(event.receiver)
-        message = f"{method} is a method without its parentheses, so it has no attribute `{member}`"
+        method = shared.name(missing.receiver)
+        message = f"{method} is a method without its parentheses, so it has no attribute `{missing.member}`"
         title = f"Add the parentheses to {method}"
-        node = site.at(event.receiver.span)
+        node = site.at(missing.receiver.span)
         if not isinstance(node, cst.Attribute) or node.attr.value not in ("cpu", "detach"):
             # `x.cuda()` runs with CUDA alone: where to is another question
             return Finding(event.span, message, Fix(title, Safety.HINT), event.because)
@@ -161,33 +201,62 @@ class NoSuchMethod(Rule[Call]):
         fix = Fix(title, Safety.SAFE, (Edit(node, cst.Call(called, lpar=node.lpar, rpar=node.rpar)),))
         return Finding(event.span, message, fix, event.because)
 
-    def _called(self, event: Call, site: Site, member: str) -> Finding | None:
+    def _called(self, event: Call | Inferred, missing: _Missing, site: Site) -> Finding | None:
         """`x.device()`, `x.is_cuda()`: what is called is a device, or a truth value."""
-        assert event.receiver is not None
-        call = site.node
+        member, call = missing.member, site.node
         if not isinstance(call, cst.Call):
             return None
         what = "a `torch.device`" if member == "device" else "a bool"
-        message = f"`{event.receiver.text}.{member}` is {what}, not a method: the call raises TypeError"
+        message = f"`{missing.receiver.text}.{member}` is {what}, not a method: the call raises TypeError"
         new = call.func.with_changes(lpar=[*call.lpar, *call.func.lpar], rpar=[*call.func.rpar, *call.rpar])
         fix = Fix("Remove the parentheses", Safety.SAFE, (Edit(call, new),))
         if site.has_comment(call):
             fix = Fix("Remove the parentheses", Safety.HINT)
         return Finding(event.span, message, fix, event.because)
 
-    def _fix(self, event: Call, site: Site, nothing_moves: bool, member: str, instead: str) -> Fix:
-        call = site.node
-        droppable = nothing_moves and event.is_call and member in _MOVES
+    def _fix(
+        self,
+        event: Call | InferredCall | InferredAttribute,
+        missing: _Missing,
+        site: Site,
+        nothing_moves: bool,
+        instead: str,
+    ) -> Fix:
+        call, member = site.node, missing.member
+        droppable = nothing_moves and missing.is_call and missing.is_certain and member in _MOVES
         if not droppable or not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             return Fix(instead[0].upper() + instead[1:], Safety.HINT)
         if site.has_comment(call):
             return Fix(instead[0].upper() + instead[1:], Safety.HINT)
         receiver = call.func.value
         title = f"Remove `.{member}(...)`; {instead}"
-        if isinstance(receiver, cst.Name | cst.Attribute) and (event.discarded or _assigns_to(receiver, site)):
+        if isinstance(receiver, cst.Name | cst.Attribute) and (_is_dropped(event) or _assigns_to(receiver, site)):
             return Fix(title, Safety.SAFE, (Edit(site.statement, None),))
         lpar, rpar = [*call.lpar, *receiver.lpar], [*receiver.rpar, *call.rpar]
         return Fix(title, Safety.SAFE, (Edit(call, receiver.with_changes(lpar=lpar, rpar=rpar)),))
+
+
+def _missing(event: Call | InferredCall | InferredAttribute) -> _Missing | None:
+    """What the object of an event lacks; None where it lacks nothing."""
+    if isinstance(event, Call):
+        if event.exists is not False or event.receiver is None:
+            return None
+        family, _, member = event.qualname.rpartition(".")
+        is_word = family in ("method", "attribute") or family in _OF_LIBRARIES
+        return _Missing(event.receiver, family if is_word else event.receiver.value.kind, member, event.is_call, True)
+    part, is_call = event.receiver, isinstance(event, InferredCall)
+    if part is None or part.evidence == "likely":
+        return None
+    if isinstance(event, InferredCall) and event.callee is not None:
+        kind = "attribute" if event.callee.kind in ("device", "bool") else ""
+        return _Missing(part, kind, event.name, True, True) if kind else None
+    if event.exists is not False:
+        return None
+    return _Missing(part, part.kind, event.name, is_call, part.evidence != "called")
+
+
+def _is_dropped(event: Call | InferredCall | InferredAttribute) -> bool:
+    return not isinstance(event, InferredAttribute) and event.discarded
 
 
 def _assigns_to(receiver: cst.BaseExpression, site: Site) -> bool:

@@ -102,6 +102,15 @@ ON_HOST: Final = frozenset(
 #: Families whose methods run on the host.
 HOST_FAMILIES: Final = frozenset({"Dataset", "Sampler", "HostDataset"})
 
+#: Methods of a module that keep a function to call later, and what that function gets
+#: [torch/nn/modules/module.py, `_call_impl`].
+HOOKS: Final = {
+    "register_forward_hook": ("module", "inputs", "output"),
+    "register_forward_pre_hook": ("module", "inputs"),
+    "register_full_backward_hook": ("module", "gradients", "gradients"),
+    "register_full_backward_pre_hook": ("module", "gradients"),
+}
+
 _DATASET_BASES: Final = frozenset(
     {
         "torch_geometric.data.Dataset",

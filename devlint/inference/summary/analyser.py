@@ -6,19 +6,21 @@ import ast
 from typing import Any, TypeAlias
 
 from devlint.inference.library import protocols
-from devlint.inference.objects.heap import Template, Thing
+from devlint.inference.objects.heap import Heap, Template, Thing
 from devlint.inference.program.definitions import Class, File, Function, binding_of
 from devlint.inference.program.project import Project
+from devlint.inference.summary import autograd, escapes, stories, unread_calls
 from devlint.inference.summary import calls as _calls
-from devlint.inference.summary import escapes, stories, unread_calls
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.dispatch import evaluate
 from devlint.inference.summary.frame import Frame, State, merge_states
 from devlint.inference.summary.instantiate import KEPT, Instance
+from devlint.inference.summary.items import entry_under, keep_parameters
 from devlint.inference.summary.library_modules import birthplace
 from devlint.inference.summary.model import Site, Summary
 from devlint.inference.summary.parameters import declared, documented_tensors, used_as_tensors
 from devlint.inference.summary.statements import run_block
+from devlint.inference.summary.watching import Watch
 from devlint.inference.terms.conditions import ALWAYS
 from devlint.inference.terms.places import DEFAULT, Alternative, named_by, nowhere, place_of, single
 from devlint.inference.terms.values import NONE, NOTHING, Kind, Value, given, given_device, merge, merge_all
@@ -36,8 +38,9 @@ VARIANTS = 4
 class Analyser:
     """What is known of the functions of a project. One serves one checked file and what it imports."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, watch: Watch | None = None) -> None:
         self.project = project
+        self.watch = watch
         self.summaries: dict[tuple[int, int, Shape], Summary | None] = {}
         self.called: set[int] = set()  # the nodes of the functions that some call leads to
         self.variants: dict[
@@ -100,20 +103,44 @@ class Analyser:
         key = (node, id(receiver) if receiver is not None else 0, ())
         return key in self.summaries and self.summaries[key] is None
 
-    def _summarise(self, function: Function, receiver: Class | None, shape: Shape) -> Summary:
+    def _frame(self, function: Function, receiver: Class | None) -> Frame:
+        """A run of a function before its first statement."""
         site = Site(function, receiver, function.file.path, function.file.tree)
         frame = Frame(self, function.file, function, receiver, function.outer, site)
         frame.default = self.module_level(function.file).default if function.file.sets_default_device else None
         self._enter(frame, function, receiver)
-        for name, class_ in shape:
-            self._enter_object(frame, name, class_)
-        frame.given = dict(frame.state.names)
+        return frame
+
+    def _run(self, frame: Frame, function: Function) -> None:
         body = function.node.body
         if isinstance(body, list):
             run_block(frame, body)
         else:
             frame.returns.append((evaluate(frame, body), ALWAYS, frame.state.copy()))
             frame.state.dead = True
+
+    def run_with(self, summary: Summary, handed: dict[str, Value], source: Heap) -> Frame | None:
+        """Run a function with what a call hands over. Its summary stays what it is: only a watch learns from such a run.
+
+        `source`: the heap of the caller.
+        """
+        function = summary.function
+        if function is None:
+            return None
+        frame = self._frame(function, summary.site.receiver)
+        for name, value in handed.items():
+            frame.state.names[name] = frame.heap.symbolic(value, (name,), source)
+        frame.given = dict(frame.state.names)
+        self._run(frame, function)
+        return frame
+
+    def _summarise(self, function: Function, receiver: Class | None, shape: Shape) -> Summary:
+        frame = self._frame(function, receiver)
+        site = frame.site
+        for name, class_ in shape:
+            self._enter_object(frame, name, class_)
+        frame.given = dict(frame.state.names)
+        self._run(frame, function)
         result, end = self._leave(frame)
         escapes.record(frame)
         if frame.yields:
@@ -163,6 +190,11 @@ class Analyser:
         frame.site.tensors = set(used_as_tensors(function.file, function, roots, _is_beside(function, receiver)))
         if start and names[0] != "self":
             frame.site.tensors = {("self", *path[1:]) if path[0] == names[0] else path for path in frame.site.tensors}
+        if names and not start and autograd.gets_context(function):
+            start = 1
+            identity = ("path", (names[0],))
+            frame.heap.put(identity, Thing("instance", autograd.CONTEXT))
+            frame.state.names[names[0]] = Value("instance", objects=(identity,), path=(names[0],))
         for each in function.all_parameters()[start:]:
             value = self._argument(frame, function, each, defaults.get(each.arg), documented)
             frame.state.names[each.arg] = value
@@ -296,7 +328,7 @@ class Analyser:
             receiver = function.owner
         summary = self.summary(function, receiver)
         if summary is None:
-            return unread_calls.call(frame, node, arguments, me)
+            return unread_calls.call(frame, node, arguments, me, why="running")
         self.called.add(id(function.node))
         bindings = self.bindings(frame, summary, me, arguments)
         shape = self._shape(frame, summary, bindings)
@@ -333,11 +365,16 @@ class Analyser:
     def use(self, frame: Frame, instance: Instance) -> Value:
         """Put a summary into a frame."""
         summary = instance.summary
+        if self.watch is not None:
+            self.watch.called(instance)
         kept = instance.constraints()
         for node, status in instance.handed:
             self.handed.setdefault(node, set()).add(status)
-        room = KEPT - len(frame.constraints)
-        frame.constraints += kept[: max(room, 0)]
+        room = max(KEPT - len(frame.constraints), 0)
+        if self.watch is not None:
+            for each in kept[room:]:
+                self.watch.dropped(each, instance.node, frame.site, "kept")
+        frame.constraints += kept[:room]
         result = instance.value(summary.result)
         instance.apply()
         result = frame.heap.settled(result)
@@ -374,8 +411,19 @@ class Analyser:
         for name, (_, value) in arguments.named.items():
             if name in known:
                 found[name] = value
+        self._spread(frame, function, found, arguments)
         self._defaults(frame, function, found, arguments, known)
         return found
+
+    def _spread(self, frame: Frame, function: Function, found: dict[str, Value], arguments: Arguments) -> None:
+        """`**batch` gives each argument that has no default, under its name."""
+        node, mapping = arguments.named.get("**", (None, None))
+        if mapping is None or node is None or mapping.kind not in ("batch", "dict", "unknown"):
+            return
+        first = 1 if function.owner is not None and binding_of(function) != "static" else 0
+        for each in function.all_parameters()[first:]:
+            if each.arg not in found and each.arg not in function.defaults():
+                found[each.arg] = entry_under(frame, mapping, each.arg, node)
 
     def _defaults(
         self, frame: Frame, function: Function, found: dict[str, Value], arguments: Arguments, known: set[str]
@@ -431,6 +479,8 @@ class Analyser:
             self.call(frame, init, me, arguments, node)
         elif class_.is_data:
             self._fill_data(frame, class_, me, arguments)
+        elif class_.family == "Optimizer":
+            keep_parameters(frame, me, arguments.value(0, "params"))
         elif not class_.is_read:
             unread_calls.reach(frame, arguments.values())
         if class_.is_module:

@@ -39,9 +39,12 @@ def evaluate(frame: Frame, node: ast.expr) -> Value:
         return NOTHING
     frame.depth += 1
     try:
-        return run(frame, node)
+        value = run(frame, node)
     finally:
         frame.depth -= 1
+    if frame.analyser.watch is not None:
+        frame.analyser.watch.saw(frame, node, value)
+    return value
 
 
 def peek(frame: Frame, node: ast.expr) -> Value | None:

@@ -15,6 +15,13 @@ from devlint.inference.terms.values import NOTHING, Value
 _METHODS = frozenset({"to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "ipu", "mtia", "type_as", "to_empty", "type"})
 
 
+#: Kinds of what has no such method: what comes after the call never runs, and what it was it stays.
+_IMMOVABLE = frozenset(
+    {"optimizer", "scheduler", "loader", "dataset", "generator", "distribution", "list", "tuple", "dict", "iterator",
+     "number", "string", "bool", "size", "dtype"}
+)  # fmt: skip
+
+
 def is_move(name: str) -> bool:
     return name in _METHODS
 
@@ -76,9 +83,7 @@ def move(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Argume
         return _move_tensor(frame, node, base, name, target)
     if base.kind == "unknown":
         return _move_unknown(frame, node, base, name, target)
-    if base.kind in ("optimizer", "scheduler", "loader"):
-        return base
-    return NOTHING
+    return base if base.kind in _IMMOVABLE else NOTHING
 
 
 def _move_tensor(frame: Frame, node: ast.Call, base: Value, name: str, target: Places | None) -> Value:

@@ -200,14 +200,16 @@ def _tensors(frame: Frame, arguments: Arguments) -> list[Argument]:
 
 def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:
     """A method of a module that its class does not define itself."""
+    if name in protocols.HOOKS:
+        return _hook(frame, node, name, frame.home(base), arguments)
     if name == "apply":
         return _apply_to_all(frame, base, arguments)
     if name in _SAME_MODULE:
         return base
     if name in ("parameters", "buffers"):
-        return Value("iterator", parts=(Value("tensor", frame.home(base)),))
+        return Value("iterator", parts=(Value("tensor", frame.parameters(base)),))
     if name in ("named_parameters", "named_buffers"):
-        return Value("iterator", parts=(Value("tuple", parts=(STRING, Value("tensor", frame.home(base)))),))
+        return Value("iterator", parts=(Value("tuple", parts=(STRING, Value("tensor", frame.parameters(base)))),))
     if name in ("register_buffer", "register_parameter", "add_module", "register_module"):
         return _register(frame, base, name, arguments)
     if name in ("append", "insert", "add_module") and arguments.positional:
@@ -227,6 +229,18 @@ def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, argumen
     if isinstance(class_, str) and class_.startswith("torch.nn.") and knowledge.cls(class_) is not None:
         return unread_calls.guess(frame, node, arguments)
     return of_unread_base(frame, node, base, name, arguments, class_ if isinstance(class_, Class) else None)
+
+
+def _hook(frame: Frame, node: ast.Call, name: str, home: Places, arguments: Arguments) -> Value:
+    """A hook is called with the module, its inputs and its output, which are where the module is."""
+    hook = arguments.value(0, "hook")
+    if hook is not None and hook.kind == "function" and isinstance(hook.ref, tuple):
+        tensor = Value("tensor", with_zero_dim(home, None))
+        inputs = Value("tuple", parts=(tensor,))
+        given = {"module": NOTHING, "inputs": inputs, "output": tensor, "gradients": inputs}
+        values = [given[each] for each in protocols.HOOKS[name]]
+        frame.analyser.call(frame, hook.ref[0], hook.ref[1], values, node)
+    return unread(node)
 
 
 def _apply_to_all(frame: Frame, base: Value, arguments: Arguments) -> Value:
@@ -302,6 +316,8 @@ def call_of_unknown(frame: Frame, node: ast.Call, base: Value, name: str, argume
     if name in ("items", "values") and not arguments.positional:
         value = values_of(frame, base, node)
         return Value("iterator", parts=(value if name == "values" else Value("tuple", parts=(STRING, value)),))
+    if name in protocols.HOOKS and base.path is not None:
+        return _hook(frame, node, name, frame.heap.home(("path", base.path)), arguments)
     if name in _MODULE_ONLY:
         moves.moved_in_place(frame, base)
         return _of_given_module(frame, node, base, name)
@@ -320,7 +336,7 @@ def call_of_unknown(frame: Frame, node: ast.Call, base: Value, name: str, argume
         return None
     if name == "numpy" and isinstance(node.func, ast.Attribute):
         torch_calls.read_by_host(frame, node.func.value, base._replace(kind="tensor"), node, "numpy")
-        return ARRAY
+        return ARRAY._replace(proved=False)
     if record.result in ("tensor", "same") and base.places:
         return _perhaps_tensor(frame, node, base, name, arguments)
     if record.result == "size" and base.places:
@@ -334,7 +350,7 @@ def _perhaps_tensor(frame: Frame, node: ast.Call, base: Value, name: str, argume
     if record is not None and record.mixing in ("exact", "scalar") and isinstance(node.func, ast.Attribute):
         operands: list[tuple[ast.AST, Value]] = [(node.func.value, base)]
         operands += [(n, v) for n, v in arguments.positional if v.is_tensor]
-        frame.together("method", record.mixing, name, operands, node, soft=True)  # type: ignore[arg-type]
+        frame.together("method", record.mixing, name, operands, node, guessed=True)  # type: ignore[arg-type]
     return Value("unknown", with_zero_dim(base.places, None), proved=False)
 
 

@@ -13,7 +13,7 @@ from devlint.inference.program.definitions import Class
 from devlint.inference.summary import builtin_calls, factories, unread_calls
 from devlint.inference.summary.arguments import Argument, Arguments
 from devlint.inference.summary.devices import device_of
-from devlint.inference.summary.expressions import mixed
+from devlint.inference.summary.expressions import computed, mixed
 from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import item_of
 from devlint.inference.summary.library_modules import new_module
@@ -32,7 +32,7 @@ from devlint.inference.terms.places import (
     unknown,
     with_zero_dim,
 )
-from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value
+from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value, something
 from devlint.knowledge.records import Function
 
 CallValue = Callable[[Frame, ast.Call, Value, Arguments], Value]
@@ -76,8 +76,12 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
         return NONE  # it writes to what it is given
     record = knowledge.function(name)
     if record is None or (record.result == "object" and not name.startswith("torch.")):
-        return _unknown(frame, node, name, arguments, record)
-    return call_record(frame, node, name, record, arguments)
+        value = _unknown(frame, node, name, arguments, record)
+    else:
+        value = call_record(frame, node, name, record, arguments)
+    if value.kind == "unknown" and "trust_remote_code" not in arguments.named and knowledge.immovable(name) is not None:
+        return value._replace(ref=name)
+    return value
 
 
 def _available() -> tuple[frozenset[tuple[tuple[str, ...], bool]], frozenset[tuple[tuple[str, ...], bool]]]:
@@ -119,10 +123,14 @@ def call_record(frame: Frame, node: ast.Call, name: str, record: Function, argum
     if record.host_only:
         for at_, value in arguments.positional:
             read_by_host(frame, at_, value, node, name)
-        many = any(value.kind in ("array", "list", "tuple") or value.is_tensor for value in arguments.values())
+        of_tensors = any(
+            value.is_tensor for value in arguments.values()
+        )  # a tensor again [torch.Tensor.__array_wrap__]
+        many = not of_tensors and any(value.kind in ("array", "list", "tuple") for value in arguments.values())
         return ARRAY._replace(proved=many) if record.result in ("ndarray", "unknown") else NOTHING
     operands = list(tensor_operands(frame, record, arguments))
     _need_together(frame, node, name, record, operands)
+    _need_items_together(frame, node, name, record, arguments)
     _out(frame, node, name, arguments, operands)
     result = record.result_of(
         len(arguments.positional), arguments.given_keywords(),
@@ -154,6 +162,17 @@ def _need_together(frame: Frame, node: ast.Call, name: str, record: Function, op
     elif record.mixing == "index":
         first, last = operands[0], operands[-1]
         frame.need("index", "index", name, frame.operand(*first), frame.operand(*last), node)
+
+
+def _need_items_together(frame: Frame, node: ast.Call, name: str, record: Function, arguments: Arguments) -> None:
+    """Two items of one list may be at two of the places where its items are."""
+    if record.mixing not in ("exact", "scalar", "expanded"):
+        return
+    for i in record.sequence_params:
+        at_, value = arguments.positional[i] if i < len(arguments.positional) else (node, NOTHING)
+        for item in frame.heap.parts_of(value) if value.kind == "list" else ():
+            items = [(at_, item._replace(kind="tensor", places=(each,))) for each in item.places]
+            frame.together("function", record.mixing, name, items, node)  # type: ignore[arg-type]
 
 
 def _out(frame: Frame, node: ast.Call, name: str, arguments: Arguments, operands: list[Argument]) -> None:
@@ -255,6 +274,7 @@ def _like(
     found = first if first.kind in ("tensor", "batch") else first._replace(kind="tensor")
     for _, value in operands[1:] if record.device_from != "like" else ():
         found = mixed(found, value)
+    found = found._replace(places=computed(frame, node, found.places, [value for _, value in operands]))
     places = with_zero_dim(found.places, dims) if not isinstance(dims, str) else factories.with_dims(found.places, dims)
     return Value("tensor", places, proved=found.proved)
 
@@ -409,6 +429,24 @@ def _default(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return NONE
 
 
+def _functional_call(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`functional_call(module, weights, arguments)`: the module with other weights, which the arguments must be with.
+
+    Source: torch/_functorch/functional_call.py.
+    """
+    weights, given = arguments.get(1, "parameter_and_buffer_dicts"), arguments.get(2, "args")
+    parts = [part for part in frame.heap.parts_of(weights[1]) if part.is_tensor] if weights is not None else []
+    if weights is None or not parts:
+        module = arguments.value(0, "module")
+        return Value("tensor", frame.home(module) if module is not None and module.objects else nowhere())
+    first = frame.operand(weights[0], parts[0])
+    values = (frame.heap.parts_of(given[1]) or [given[1]]) if given is not None else []
+    for value in values:
+        if given is not None and value.is_tensor:
+            frame.need("function", "exact", "functional_call", first, frame.operand(given[0], value), node)
+    return Value("tensor", with_zero_dim(parts[0].places, None))
+
+
 def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     """`torch.autograd.grad(outputs, inputs, grad_outputs)`: each gradient is where its output is.
 
@@ -421,15 +459,33 @@ def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
                 frame.need(
                     "function", "exact", "torch.autograd.grad", frame.operand(*outputs), frame.operand(at_, value), node
                 )
-    inputs = arguments.value(1, "inputs")
-    return Value("tensors", inputs.places if inputs is not None and inputs.places else nowhere(), proved=True)
+    inputs = arguments.value(1, "inputs") or NOTHING
+    parts = [part for part in frame.heap.parts_of(inputs) if part.is_tensor] or [inputs]
+    return Value("tensors", parts[0].places or nowhere(), proved=True)
+
+
+def _split(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`random_split(dataset, lengths)`: a list of parts of the data set [torch/utils/data/dataset.py]."""
+    fields = {ITEM: Value("dataset", ref="torch.utils.data.Subset")}
+    return Value("list", objects=(frame.new_thing(node, Thing("list", fields=fields, node=node)),))
+
+
+def _mapping(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """A dict of the module `collections`. What it is made of is not read."""
+    return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields={ITEM: something()}, node=node)),))
 
 
 _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.device": _device,
     "torch.accelerator.current_accelerator": _current_accelerator,
     "torch.load": _load,
+    "torch.utils.data.random_split": _split,
+    "collections.defaultdict": _mapping,
+    "collections.OrderedDict": _mapping,
+    "collections.Counter": _mapping,
     "torch.autograd.grad": _gradient,
+    "torch.func.functional_call": _functional_call,
+    "torch.nn.utils.stateless.functional_call": _functional_call,
     "torch.nn.Parameter": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
     "copy.deepcopy": _copy,
@@ -450,7 +506,7 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
 def _loader(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
     from devlint.inference.summary.loaders import batch_of
 
-    return Value("loader", parts=(batch_of(frame, node, arguments),))
+    return Value("loader", parts=(batch_of(frame, node, arguments),), ref=name)
 
 
 def _dataset(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
@@ -460,7 +516,7 @@ def _dataset(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> V
 
 def _plain_object(kind: str) -> Callable[[Frame, ast.Call, str, Arguments], Value]:
     def make(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
-        return Value(kind)  # type: ignore[arg-type]
+        return Value(kind, ref=name)  # type: ignore[arg-type]
 
     return make
 

@@ -25,7 +25,7 @@ from devlint.inference.terms.places import (
 Kind: TypeAlias = Literal[
     "unknown", "tensor", "tensors", "batch", "module", "instance", "list", "dict", "tuple", "device", "dtype", "number",
     "string", "bool", "none", "size", "array", "function", "class", "library", "loader", "dataset", "optimizer", "scheduler",
-    "generator", "distribution", "iterator", "partial", "record", "bound", "other",
+    "generator", "distribution", "iterator", "partial", "record", "bound", "context", "other",
 ]  # fmt: skip
 #: Identity of something mutable: ("new", site, call) for what code makes, ("path", path) for what is given.
 Identity: TypeAlias = tuple[Any, ...]
@@ -62,6 +62,8 @@ class Value(NamedTuple):
         return self.kind in TENSORS or (self.kind == "unknown" and bool(self.places))
 
 
+#: The most functions or classes that one name stands for.
+CHOICES: Final = 8
 TENSORS: Final = frozenset({"tensor", "tensors", "batch"})
 #: Kinds of what is nowhere: no operation needs it on a device.
 PLAIN: Final = frozenset({"number", "string", "bool", "none", "size", "dtype"})
@@ -119,6 +121,8 @@ def merge(a: Value | None, b: Value | None, if_a: Condition = ALWAYS, if_b: Cond
         first, second = named_device(a.constant), named_device(b.constant)
         if first and second:
             return Value("device", join(first, second, if_a, if_b))
+    if a.kind == "library" and a.ref != b.ref:
+        return _either_of(a, b)
     parts = _merge_parts(a, b, if_a, if_b)
     objects = a.objects if a.objects == b.objects else tuple(dict.fromkeys((*a.objects, *b.objects)))[:3]
     return Value(
@@ -133,6 +137,12 @@ def merge(a: Value | None, b: Value | None, if_a: Condition = ALWAYS, if_b: Cond
         a.test if a.test is not None and a.test == b.test else _flag(a, b, if_a, if_b),
         a.missing if a.missing == b.missing else None,
     )
+
+
+def _either_of(a: Value, b: Value) -> Value:
+    """One of several functions or classes of libraries: `parts` are all of them."""
+    parts = tuple(dict.fromkeys((*(a.parts or (a,)), *(b.parts or (b,)))))
+    return Value("library", parts=parts if len(parts) <= CHOICES and all(each.ref for each in parts) else None)
 
 
 def _flag(a: Value, b: Value, if_a: Condition, if_b: Condition) -> tuple[Condition, Condition] | None:

@@ -1,0 +1,77 @@
+"""Keeps what each expression of the checked file was in each run of the function around it, and the calls between runs."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, NamedTuple
+
+from devlint.inference.program.definitions import Class
+from devlint.inference.summary.frame import Frame
+from devlint.inference.summary.instantiate import Instance
+from devlint.inference.summary.watching import Watch
+from devlint.inference.terms.conditions import Condition
+from devlint.inference.terms.places import Path, Places
+from devlint.inference.terms.values import Kind, Value
+
+
+class Sight(NamedTuple):
+    """What an expression was. `class_`: a class of the project, or the qualified name of one of a library."""
+
+    kind: Kind
+    places: Places
+    proved: bool
+    class_: Class | str | None
+    constant: Any
+    path: Path | None
+    value: Value
+    condition: Condition
+
+
+class Observer(Watch):
+    """Watches the runs of one file's functions. It changes nothing of what they infer."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.seen: dict[int, dict[Frame, Sight]] = {}  # by the identity of the expression's node
+        self.calls: dict[int, list[Instance]] = {}  # by the identity of the called function's node
+        self.runs: dict[Frame, Instance] = {}  # the runs with what a call hands over, and that call
+
+    def saw(self, frame: Frame, node: ast.expr, value: Value) -> None:
+        """An expression was evaluated."""
+        if frame.file.path != self.path:
+            return
+        sights = self.seen.setdefault(id(node), {})
+        sight, known = sight_of(frame, value), sights.get(frame)
+        sights[frame] = sight if known is None else _either(known, sight)
+
+    def called(self, instance: Instance) -> None:
+        """A function of the project was called."""
+        function = instance.summary.function
+        if function is not None:
+            self.calls.setdefault(id(function.node), []).append(instance)
+
+
+def sight_of(frame: Frame, value: Value) -> Sight:
+    """What a value is at this point of a run."""
+    is_object = bool(value.objects)
+    places = frame.home(value) if is_object and value.kind in ("module", "instance") else value.places
+    class_ = frame.class_of(value) if is_object else value.ref
+    if not isinstance(class_, (Class, str)):
+        class_ = None
+    places = frame.heap.resolve(places)
+    return Sight(value.kind, places, value.proved, class_, value.constant, value.path, value, frame.condition)
+
+
+def _either(a: Sight, b: Sight) -> Sight:
+    """One expression in two rounds of a loop: only what both rounds agree on."""
+    if a.kind == "none" or b.kind == "none":
+        return b if a.kind == "none" else a
+    if a.kind != b.kind:
+        return b._replace(kind="unknown", class_=None, constant=None, path=None, places=(), value=Value())
+    return b._replace(
+        places=b.places if a.places == b.places else (),
+        proved=a.proved and b.proved,
+        class_=b.class_ if a.class_ is b.class_ or a.class_ == b.class_ else None,
+        constant=b.constant if a.constant == b.constant else None,
+        condition=a.condition & b.condition,
+    )

@@ -1,0 +1,285 @@
+"""From what was kept of each expression to events, in the order of the file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from devlint import knowledge
+from devlint.facts.events import Guards
+from devlint.inference.observed import guards
+from devlint.inference.observed.collect import Observer, Sight
+from devlint.inference.observed.events import (
+    Inferred,
+    InferredAssignment,
+    InferredAttribute,
+    InferredCall,
+    InferredComparison,
+    Part,
+    Whereabouts,
+)
+from devlint.inference.observed.members import has, kind_of
+from devlint.inference.observed.resolve import Known, known
+from devlint.inference.program.definitions import Class, File, binding_of
+from devlint.inference.summary.frame import Frame
+from devlint.inference.terms.places import Alternative, show_path
+from devlint.inference.terms.values import NOTHING, Value
+from devlint.model import Origin
+from devlint.source import Source
+
+_OPERATORS: Final[dict[type[ast.cmpop], str]] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
+    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+}  # fmt: skip
+#: The words of the knowledge of torch for what an attribute holds, as kinds.
+_HELD: Final = {
+    "device": "device",
+    "bool": "bool",
+    "number": "number",
+    "dtype": "dtype",
+    "size": "size",
+    "tensor": "tensor",
+}
+_NOTHING_SEEN: Final = Sight("unknown", (), False, None, None, None, NOTHING, frozenset())
+
+
+def events(observer: Observer, file: File, source: Source, live: Iterable[Frame]) -> list[Inferred]:
+    """The events of a file. `live`: the runs that count; others were made before enough was known."""
+    emitter = _Emitter(observer, file, source, frozenset(live))
+    guards.walk(file.tree, emitter.visit)
+    return emitter.found
+
+
+class _Emitter:
+    def __init__(self, observer: Observer, file: File, source: Source, live: frozenset[Frame]) -> None:
+        self.observer = observer
+        self.file = file
+        self.source = source
+        self.live = live
+        self.found: list[Inferred] = []
+        self.dropped: set[int] = set()  # calls that are whole statements
+        self.called: set[int] = set()  # attributes that are called at once
+
+    def visit(self, node: ast.AST, under: Guards, function: str) -> None:
+        if isinstance(node, ast.Expr):
+            self.dropped.add(id(node.value))
+        make = _MAKERS.get(type(node))
+        if make is not None:
+            make(self, node, under, function)
+
+    # -- what an expression is
+
+    def frames(self, node: ast.expr) -> list[Frame]:
+        return [frame for frame in self.observer.seen.get(id(node), ()) if frame in self.live]
+
+    def sight(self, frame: Frame, node: ast.expr) -> Sight:
+        return self.observer.seen.get(id(node), {}).get(frame, _NOTHING_SEEN)
+
+    def known(self, frame: Frame, node: ast.expr) -> Iterator[Known]:
+        """What an expression is in one run. A method that is read from an object is one, whatever it does."""
+        sight = self.sight(frame, node)
+        if isinstance(node, ast.Attribute) and _makes_up(self.sight(frame, node.value)):
+            sight = sight._replace(proved=False)
+        method = self._method(frame, node)
+        if method is not None:
+            sight = sight._replace(kind="bound", class_=method, proved=True)
+        yield from known(self.observer, frame, node, sight)
+
+    def _method(self, frame: Frame, node: ast.expr) -> str | None:
+        """The name of the method of a tensor or module that an attribute is."""
+        if not isinstance(node, ast.Attribute):
+            return None
+        base = self.sight(frame, node.value)
+        proved = base.proved and next(known(self.observer, frame, node.value, base)).evidence != "likely"
+        if base.kind == "tensor" and proved and node.attr in knowledge.methods("Tensor"):
+            return f"Tensor.{node.attr}"
+        return None
+
+    def part(self, node: ast.expr, each: Known) -> Part:
+        sight = each.sight
+        kind = "method" if sight.kind == "bound" else kind_of(sight)
+        name = sight.class_.name if isinstance(sight.class_, Class) else sight.class_
+        span = self.source.span(node)
+        places = tuple(_whereabouts(place) for place in sight.places) if kind != "method" else ()
+        text = self.source.text[span.start : span.end]
+        return Part(span, node, text, kind, name, places, each.evidence, sight.constant)
+
+    def first(self, frame: Frame, node: ast.expr) -> Part:
+        return self.part(node, next(self.known(frame, node)))
+
+    def because(self, each: Known) -> tuple[Origin, ...]:
+        """The calls that hand a value over."""
+        return tuple(
+            Origin(self.source.span(node), "passed in here")
+            for frame, node in each.calls
+            if frame.file is self.file and hasattr(node, "lineno")
+        )
+
+    def add(self, event: Inferred) -> None:
+        self.found.append(event)
+
+    # -- events
+
+    def call(self, node: ast.Call, under: Guards, function: str) -> None:
+        self.called.add(id(node.func))
+        base, name = _method_of(node.func)
+        read = _read_by_name(node)
+        said: set[tuple[object, ...]] = set()
+        if read is not None:
+            self.read(node, read[0], read[1], under, function)
+        for frame in self.frames(node):
+            result = self.first(frame, node)
+            if base is None or id(base) not in self.observer.seen:
+                qualified = self.file.qualified(node.func) or ast.unparse(node.func)
+                self._call(frame, node, under, function, qualified, None, result, said)
+                continue
+            for each in self.known(frame, base):
+                self._call(frame, node, under, function, name, (base, each), result, said)
+
+    def _call(
+        self, frame: Frame, node: ast.Call, under: Guards, function: str, name: str,
+        receiver: tuple[ast.expr, Known] | None, result: Part, said: set[tuple[object, ...]],
+    ) -> None:  # fmt: skip
+        part = self.part(*receiver) if receiver is not None else None
+        exists = has(frame, receiver[1].sight, part.kind, name) if receiver is not None and part is not None else None
+        callee = self._callee(node, frame, receiver[1], name) if receiver is not None and part is not None else None
+        arguments = dict(self._arguments(frame, node))
+        key = (name, _key(part), exists, callee.kind if callee else None, *map(_key, arguments.values()))
+        if key in said:
+            return
+        said.add(key)
+        because = self.because(receiver[1]) if receiver is not None else ()
+        self.add(
+            InferredCall(
+                self.source.span(node), node, because, under, {}, function, name, part, arguments, exists, callee, result,
+                id(node) in self.dropped,
+            )
+        )  # fmt: skip
+
+    def _arguments(self, frame: Frame, node: ast.Call) -> Iterator[tuple[str, Part]]:
+        for i, each in enumerate(node.args):
+            yield str(i), self.first(frame, each.value if isinstance(each, ast.Starred) else each)
+        for keyword in node.keywords:
+            yield keyword.arg or "**", self.first(frame, keyword.value)
+
+    def _callee(self, node: ast.Call, frame: Frame, receiver: Known, name: str) -> Part | None:
+        """What is called, where the receiver keeps a value under the name that is no method."""
+        sight = receiver.sight
+        held = knowledge.attribute("Tensor", name) if sight.kind == "tensor" and sight.proved else None
+        kind = _HELD.get(held or "")
+        if kind is None and sight.value.objects and isinstance(sight.class_, Class):
+            kind = _field_kind(frame, sight, name)
+        if kind is None or not isinstance(node.func, ast.expr):
+            return None
+        return self.part(node.func, Known(_NOTHING_SEEN._replace(kind=kind, proved=True), "proved"))  # type: ignore[arg-type]
+
+    def attribute(self, node: ast.Attribute, under: Guards, function: str) -> None:
+        if id(node) not in self.called and isinstance(node.ctx, ast.Load):
+            self.read(node, node.value, node.attr, under, function)
+
+    def read(self, node: ast.expr, base: ast.expr, name: str, under: Guards, function: str) -> None:
+        """A member that is read from an object."""
+        said: set[tuple[object, ...]] = set()
+        for frame in self.frames(base):
+            for each in self.known(frame, base):
+                part = self.part(base, each)
+                key = _key(part)
+                if key in said or part.kind == "library":
+                    continue
+                said.add(key)
+                exists, result = has(frame, each.sight, part.kind, name), self.first(frame, node)
+                span = self.source.span(node)
+                self.add(
+                    InferredAttribute(span, node, self.because(each), under, {}, function, name, part, exists, result)
+                )
+
+    def compare(self, node: ast.Compare, under: Guards, function: str) -> None:
+        sides = [node.left, *node.comparators]
+        for frame in self.frames(node)[:1]:
+            for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
+                self.add(
+                    InferredComparison(
+                        self.source.span(node), node, (), under, {}, function, _OPERATORS[type(operator)],
+                        self.first(frame, left), self.first(frame, right),
+                    )
+                )  # fmt: skip
+
+    def assign(
+        self, node: ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign, under: Guards, function: str
+    ) -> None:
+        if node.value is None:
+            return
+        for frame in self.frames(node.value)[:1]:
+            value = self.first(frame, node.value)
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                owner = target.value if isinstance(target, (ast.Attribute, ast.Subscript)) else None
+                there = self.first(frame, owner) if owner is not None else None
+                span = self.source.span(node)
+                text = ast.unparse(target)
+                self.add(InferredAssignment(span, node, (), under, {}, function, text, there, value))
+
+
+_MAKERS: Final[dict[type[ast.AST], Callable[..., None]]] = {
+    ast.Call: _Emitter.call,
+    ast.Attribute: _Emitter.attribute,
+    ast.Compare: _Emitter.compare,
+    ast.Assign: _Emitter.assign,
+    ast.AnnAssign: _Emitter.assign,
+    ast.AugAssign: _Emitter.assign,
+    ast.NamedExpr: _Emitter.assign,
+}
+
+
+def _method_of(callee: ast.expr) -> tuple[ast.expr | None, str]:
+    """The object and the name of a method that is called: `x.to(...)`, `getattr(x, "to")(...)`."""
+    if isinstance(callee, ast.Attribute):
+        return callee.value, callee.attr
+    read = _read_by_name(callee)
+    return read if read is not None else (None, "")
+
+
+def _read_by_name(node: ast.expr) -> tuple[ast.expr, str] | None:
+    """`getattr(x, "name")` without a default reads `x.name`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
+        if len(node.args) == 2 and not node.keywords:
+            name = node.args[1]
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                return node.args[0], name.value
+    return None
+
+
+def _field_kind(frame: Frame, sight: Sight, name: str) -> str | None:
+    """The kind of what an object keeps in a field, or gives as a property."""
+    field: Value | None = frame.heap.field(sight.value.objects[0], "." + name)
+    method = sight.class_.method(name) if isinstance(sight.class_, Class) else None
+    if method is not None and binding_of(method) == "property":
+        summary = frame.analyser.summary(method, sight.class_)  # type: ignore[arg-type]
+        field = summary.result if summary is not None else None
+    return field.kind if field is not None and field.kind in _HELD.values() and field.kind != "tensor" else None
+
+
+def _makes_up(sight: Sight) -> bool:
+    """Whether an object's fields may be others than those that the code binds: its class says how, or is decorated."""
+    class_ = sight.class_
+    if not isinstance(class_, Class) or not sight.value.objects:
+        return False
+    return class_.method("__setattr__") is not None or any(
+        isinstance(base, Class) and base.node.decorator_list and not base.is_data for base in class_.lineage
+    )
+
+
+def _whereabouts(each: Alternative) -> Whereabouts:
+    tag, key = each.atom
+    device = None
+    if tag == "at":
+        device = key[0] if key[1] is None else f"{key[0]}:{key[1]}"
+    like = show_path(key) if tag in ("place", "names") and not key[0].startswith(("%", "@")) else None
+    return Whereabouts(device, like, each.soft, bool(each.condition))
+
+
+def _key(part: Part | None) -> tuple[object, ...]:
+    return (part.kind, part.class_name, part.evidence == "likely", part.places) if part is not None else ()
+
+
+__all__ = ["events"]

@@ -1,0 +1,83 @@
+"""Runs each function again with what its calls hand over, where the function alone does not tell what that is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Final
+
+from devlint.inference.observed.collect import Observer
+from devlint.inference.program.definitions import File
+from devlint.inference.summary.analyser import Analyser
+from devlint.inference.summary.instantiate import Instance
+from devlint.inference.terms.values import Value
+
+#: How often one function is run again, and how far calls are followed.
+VARIANTS: Final = 3
+ROUNDS: Final = 3
+
+
+def run_again(analyser: Analyser, observer: Observer, file: File) -> None:
+    """Let the observer see the functions of a file with what their calls hand over."""
+    done: set[Hashable] = set()
+    count: dict[int, int] = {}
+    for _ in range(ROUNDS):
+        pending = [
+            (instance, handed)
+            for instances in list(observer.calls.values())
+            for instance in instances
+            for handed in _new(instance, file, done)
+            if not _is_redefined(analyser, instance)
+        ]
+        if not pending:
+            return
+        for instance, handed in pending:
+            function = id(instance.summary.function.node) if instance.summary.function is not None else 0
+            count[function] = count.get(function, 0) + 1
+            if count[function] <= VARIANTS:
+                frame = analyser.run_with(instance.summary, handed, instance.frame.heap)
+                if frame is not None:
+                    observer.runs[frame] = instance
+
+
+def _is_redefined(analyser: Analyser, instance: Instance) -> bool:
+    """Whether the file defines a function of this name again: which of them a call inside another function means is open."""
+    function = instance.summary.function
+    if function is None or function.owner is not None or function.outer is not None:
+        return False
+    first = function.file.functions.get(function.name)
+    last = analyser.module_level(function.file).state.names.get(function.name)
+    is_function = last is not None and last.kind == "function" and isinstance(last.ref, tuple)
+    return first is not None and last is not None and is_function and last.ref[0] is not first
+
+
+def _new(instance: Instance, file: File, done: set[Hashable]) -> Iterator[dict[str, Value]]:
+    """What a call hands over, where it tells more than the function does and than the calls before."""
+    summary = instance.summary
+    function = summary.function
+    if function is None or function.file is not file:
+        return
+    known = {name: value for name, value in instance.bindings.items() if name in summary.given and _is_known(value)}
+    known.pop("self", None)
+    if not any(_is_open(summary.given[name]) for name in known):
+        return
+    said = frozenset((name, value.kind, _class_of(instance, value)) for name, value in known.items())
+    key = (id(function.node), id(summary.site.receiver), said)
+    if key not in done:
+        done.add(key)
+        yield known
+
+
+def _is_known(value: Value) -> bool:
+    return value.proved and (value.kind not in ("unknown", "other") or isinstance(value.ref, str))
+
+
+def _is_open(value: Value) -> bool:
+    """Whether the function alone does not tell what an argument is."""
+    return value.kind == "unknown" and not value.objects
+
+
+def _class_of(instance: Instance, value: Value) -> Hashable:
+    found = instance.frame.class_of(value) if value.objects else value.ref
+    if isinstance(found, str):
+        return found
+    return id(found[0].node) if isinstance(found, tuple) and hasattr(found[0], "node") else id(found)

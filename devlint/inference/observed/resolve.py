@@ -1,0 +1,190 @@
+"""What something given is: by its annotation, or by the calls that hand it over."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from devlint import knowledge
+from devlint.inference.observed.collect import Observer, Sight, sight_of
+from devlint.inference.observed.events import Evidence
+from devlint.inference.observed.members import kind_of
+from devlint.inference.program.definitions import Class, File, Function, dotted
+from devlint.inference.summary.frame import Frame
+from devlint.inference.summary.instantiate import Instance
+from devlint.inference.summary.parameters import declared
+from devlint.inference.terms.values import Value
+
+#: Calls between where a value is made and where it is used.
+CHAIN: Final = 4
+#: Kinds by the families of torch's classes that an annotation names.
+_ANNOTATED: Final = {
+    "Optimizer": "optimizer", "LRScheduler": "scheduler", "DataLoader": "loader", "Generator": "generator",
+    "Distribution": "distribution", "GradScaler": "other", "Sampler": "other",
+}  # fmt: skip
+_CONTAINERS: Final = {
+    "list": "list",
+    "List": "list",
+    "tuple": "tuple",
+    "Tuple": "tuple",
+    "dict": "dict",
+    "Dict": "dict",
+}
+_ASKS: Final = frozenset({"isinstance", "hasattr", "type", "callable", "is_tensor"})
+
+
+class Known(NamedTuple):
+    """One thing that an expression is, who says so, and the calls that hand it over, innermost first."""
+
+    sight: Sight
+    evidence: Evidence
+    calls: tuple[tuple[Frame, ast.AST], ...] = ()
+
+
+def known(observer: Observer, frame: Frame, node: ast.expr, sight: Sight) -> Iterator[Known]:
+    """What an expression is: itself where the function tells, else each thing that it is given."""
+    handed = observer.runs.get(frame)
+    if handed is not None:
+        if _is_asked(frame, _root(node)):
+            yield Known(sight, "likely")
+        else:
+            yield Known(sight, "called" if sight.proved else "likely", ((handed.frame, handed.node),))
+        return
+    if sight.kind != "unknown" or kind_of(sight) != "unknown" or sight.path is None:
+        yield Known(sight, _evidence(frame, sight))
+        return
+    found = False
+    if not _is_asked(frame, sight.path[0]):
+        for each in _given(observer, frame, sight, CHAIN):
+            found = True
+            yield each
+    if not found:
+        yield Known(sight, "likely")
+
+
+def _evidence(frame: Frame, sight: Sight) -> Evidence:
+    """Who says what an expression is. An argument has its kind from an annotation; from a default or a use it is likely."""
+    if not sight.proved:
+        return "likely"
+    path = sight.path
+    if path is None or len(path) != 1 or frame.function is None or ":" in path[0]:
+        return "proved"
+    for each in frame.function.all_parameters():
+        if each.arg == path[0]:
+            return "annotated" if declared(frame.file, each.annotation).kind is not None else "likely"
+    return "proved"
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _given(observer: Observer, frame: Frame, sight: Sight, depth: int) -> Iterator[Known]:
+    assert sight.path is not None
+    path = sight.path
+    annotated = _declared(frame, path)
+    if annotated is not None:
+        yield Known(sight._replace(kind=annotated.kind, class_=annotated.ref, value=annotated), "annotated")
+        return
+    if depth == 0:
+        return
+    if len(path) == 2 and path[0] == "self":
+        kept = frame.heap.get(("path", ("self",))).template
+        value = kept.thing.fields.get(path[1]) if kept is not None else None
+        if value is not None and value.path is not None and value.path != path:
+            yield from _given(observer, frame, sight._replace(path=value.path), depth - 1)
+        return
+    if len(path) == 1 and ":" in path[0]:
+        for instance, name in _calls(observer, path[0]):
+            yield from _handed(observer, instance, name, sight, depth)
+
+
+def _handed(observer: Observer, instance: Instance, name: str, sight: Sight, depth: int) -> Iterator[Known]:
+    """What one call hands over, where the call does not rule out that the place is reached."""
+    value = instance.bindings.get(name)
+    if value is None or instance.condition(sight.condition) is None:
+        return
+    step = (instance.frame, instance.node)
+    there = sight_of(instance.frame, value)
+    if there.kind != "unknown" or kind_of(there) != "unknown":
+        if there.proved:
+            yield Known(there, "called", (step,))
+    elif there.path is not None:
+        for each in _given(observer, instance.frame, there, depth - 1):
+            yield Known(each.sight, each.evidence, (step, *each.calls))
+
+
+def _calls(observer: Observer, root: str) -> Iterator[tuple[Instance, str]]:
+    """The calls that hand over what a root stands for: an argument of a constructor, or of a method that binds a field."""
+    holder, _, name = root.rpartition(":")
+    for instances in observer.calls.values():
+        function = instances[0].summary.function
+        if function is not None and function.owner is not None and _holds(function, holder):
+            yield from ((each, name) for each in instances)
+
+
+def _holds(function: Function, holder: str) -> bool:
+    owner = function.owner.name if function.owner is not None else ""
+    return holder == (owner if function.name == "__init__" else f"{owner}.{function.name}")
+
+
+def _declared(frame: Frame, path: tuple[str, ...]) -> Value | None:
+    """What an annotation says of an argument, or of a field of a data class."""
+    if len(path) != 1:
+        return None
+    holder, colon, name = path[0].rpartition(":")
+    if colon and not path[0].startswith(("@", "%")):
+        class_ = frame.file.classes.get(holder)
+        found = _of_class(class_, name) if class_ is not None else None
+        return _annotation(class_.file, found) if class_ is not None else None
+    for each in frame.function.all_parameters() if frame.function is not None else ():
+        if each.arg == path[0]:
+            return _annotation(frame.file, each.annotation)
+    return None
+
+
+def _of_class(class_: Class, name: str) -> ast.expr | None:
+    init = class_.method("__init__")
+    if init is not None:
+        return next((each.annotation for each in init.all_parameters() if each.arg == name), None)
+    return next((annotation for field, annotation, _ in class_.data_fields if field == name), None)
+
+
+def _annotation(file: File, node: ast.expr | None) -> Value | None:
+    """The kind that an annotation names, None for any other."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        try:
+            return _annotation(file, ast.parse(node.value, mode="eval").body)
+        except SyntaxError:
+            return None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        sides = [each for each in (node.left, node.right) if not _is_none(each)]
+        return _annotation(file, sides[0]) if len(sides) == 1 else None
+    inner = node.value if isinstance(node, ast.Subscript) else node
+    name = (file.qualified(inner) or dotted(inner) or "") if inner is not None else ""
+    if isinstance(node, ast.Subscript) and name in ("typing.Optional", "Optional"):
+        return _annotation(file, node.slice)
+    if name.removeprefix("typing.") in _CONTAINERS:
+        return Value(_CONTAINERS[name.removeprefix("typing.")])  # type: ignore[arg-type]
+    record = knowledge.cls(name) if name.startswith("torch.") else None
+    kind = _ANNOTATED.get(record.family) if record is not None else None
+    return Value(kind, ref=name) if kind is not None else None  # type: ignore[arg-type]
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_asked(frame: Frame, root: str) -> bool:
+    """Whether the function asks what its argument is before it uses it."""
+    if frame.function is None:
+        return False
+    return any(
+        isinstance(node, ast.Call)
+        and (dotted(node.func) or "").rpartition(".")[2] in _ASKS
+        and any(isinstance(each, ast.Name) and each.id == root for each in node.args[:1])
+        for node in frame.file.nodes_of(frame.function.node)
+    )
