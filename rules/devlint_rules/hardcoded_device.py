@@ -106,7 +106,8 @@ from devlint.api import (
 
 from ._at_hand import run_device
 from ._calls import path_to
-from ._conversion import TOO_EARLY, choice, decision, is_late, is_safe, new_device, portability, quote_of
+from ._conversion import choice, decision, is_late, is_safe, new_device, portability, quote_of, why_no_device
+from ._given import without_index
 from ._rest_of_conversion import also
 from ._run_device import (
     guard_of,
@@ -166,6 +167,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
     def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
         if _is_quiet(event, site):
             return None
+        event = without_index(event, site.facts)
         if event.role == "off":
             fix = Fix("Choose an available device, or remove the choice and write the CPU", Safety.HINT)
             return Finding(
@@ -231,7 +233,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             return Fix("Choose an available device", safety, (Edit(whole, site.expression(chosen)),))
         device = run_device(event.run_device, site, event)
         if device is None:
-            return Fix("Choose an available device", Safety.HINT, why=TOO_EARLY)
+            return Fix("Choose an available device", Safety.HINT, why=why_no_device(site.facts))
         text = device.text
         if event.argument == "type":
             is_new = bool(device.needs) and not device.is_text
