@@ -34,8 +34,13 @@ Use instead:
         return torch.arange(n, device=device)
 
 ## Fix safety
-A report shows one finding for all literals of one accelerator in a file. Its fix chooses the device once and changes
-all of them. It writes the choice in the form that the file already uses.
+The rule treats all literals for one accelerator in a file as one decision. A report shows one finding for all of them.
+The fix chooses the device once. It writes the choice in the form that the file already uses. An unsafe fix also changes
+these places of the file:
+
+* A default that names the accelerator, such as `device="cuda"`.
+* A switch that is on, such as `use_gpu=True`. It becomes `use_gpu=torch.cuda.is_available()`.
+* A `map_location` that computes a GPU. The checkpoint goes to the chosen device.
 
 The fix is safe when all of these are true:
 
@@ -103,7 +108,8 @@ from devlint.api import (
 
 from ._at_hand import run_device
 from ._calls import path_to
-from ._conversion import TOO_EARLY, choice, decision, is_late, is_safe, new_device, portability, quote_of
+from ._conversion import choice, decision, is_late, is_safe, new_device, portability, quote_of, why_no_device
+from ._given import without_index
 from ._rest_of_conversion import also
 from ._run_device import (
     guard_of,
@@ -174,6 +180,7 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
             return Finding(written.span, f"device is hardcoded to `{written.constant}`", _CHOOSE, event.because)
         if _is_quiet(event, site):
             return None
+        event = without_index(event, site.facts)
         if event.role == "off":
             fix = Fix("Choose an available device, or remove the choice and write the CPU", Safety.HINT)
             return Finding(
@@ -239,7 +246,7 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
             return Fix("Choose an available device", safety, (Edit(whole, site.expression(chosen)),))
         device = run_device(event.run_device, site, event)
         if device is None:
-            return Fix("Choose an available device", Safety.HINT, why=TOO_EARLY)
+            return Fix("Choose an available device", Safety.HINT, why=why_no_device(site.facts))
         text = device.text
         if event.argument == "type":
             is_new = bool(device.needs) and not device.is_text
