@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 
 from devlint.api import DeviceMismatch
 from devlint.errors import DevlintError
-from devlint.inference.analysis import CODES, device_mismatches
+from devlint.inference.analysis import MISMATCHES, device_mismatches
 from devlint.model import Severity
 from devlint.source import decode
 from devlint.testing.markers import Fixture, read_fixture
@@ -97,7 +97,7 @@ def _quiet(path: Path | None) -> dict[str, set[tuple[int, str]]]:
 
 
 def _files() -> Iterator[Path]:
-    for code in sorted(CODES):
+    for code in sorted(MISMATCHES):
         yield from sorted((ROOT / "fixtures" / code).rglob("*.py"))
 
 
@@ -116,7 +116,7 @@ def _judge(fixture: Fixture, found: dict[int, list[DeviceMismatch]], quiet: set[
     expected: dict[int, set[str]] = defaultdict(set)
     for marker in fixture.of("expect"):
         code = marker.expected.code if marker.expected is not None else ""
-        if code in CODES:
+        if code in MISMATCHES:
             line = fixture.written(marker.row)
             expected[line].add(code)
             sort, said = _of_expected(code, found.get(line, []))
@@ -147,8 +147,8 @@ def _said(event: DeviceMismatch) -> str:
 def _table(rows: list[Row], severities: Counter[tuple[str, str]]) -> None:
     counted = Counter((row.code, row.sort) for row in rows)
     print("rule     expected  error  warning  info  other  missed  false  more")
-    for code in [*sorted(CODES), "all"]:
-        codes = sorted(CODES) if code == "all" else [code]
+    for code in [*sorted(MISMATCHES), "all"]:
+        codes = sorted(MISMATCHES) if code == "all" else [code]
 
         def total(sort: str, codes: list[str] = codes) -> int:
             return sum(counted[each, sort] for each in codes)

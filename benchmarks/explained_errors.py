@@ -27,7 +27,9 @@ from labelled_fixes import files_of, git_of, write_project
 
 CASES = Path(__file__).with_name("explained_errors.json")
 _PLACE = re.compile(r"^(?P<path>[^\s:]+\.py):(?P<row>\d+):", re.M)
-_LATEST = re.compile(r"^    (?P<path>[^\s:]+\.py):(?P<row>\d+): .*at the latest$", re.M)
+_LATEST = re.compile(
+    r"^    (?P<path>[^\s:]+\.py):(?P<row>\d+): .*(?:at the latest|this is the last place to move it)$", re.M
+)
 
 
 def traceback_of(case: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Measures the calls that devlint is there for, in many spellings, and silence on the same programs repaired.
 
-    python benchmarks/mission_calls.py [--inference new] [--kind KIND] [--opt-in] [--missed] [--out FILE]
-    python benchmarks/mission_calls.py --run
+    python benchmarks/mission_calls.py [--inference new] [--kind KIND] [--opt-in] [--missed] [--out FILE] [--later]
+    python benchmarks/mission_calls.py --run [--later]
 
 `mission_calls/` has 40 small programs of each of four kinds: a move of an optimizer, calls that other objects do not have
 (schedulers, loaders, data sets, lists, dicts, numbers), a card that is written as a literal, and a time that is taken
@@ -15,7 +15,8 @@ without a wait. Each was written before anybody looked at how devlint finds it. 
     @@ run              the lines below only drive the program, and devlint does not see them
 
 A program counts as found if a rule of its kind reports one of these lines as a warning or an error. On the repaired
-program every finding counts as false. `--opt-in` turns on the rules that are off by default. `--run` runs all programs with
+program every finding counts as false. `--opt-in` turns on the rules that are off by default. `--later` takes five
+more of each kind, which were written when the first 40 were found, by somebody who knew how. `--run` runs all programs with
 torch on the CPU, and exits with 1 unless each does what its kind says.
 """
 
@@ -83,11 +84,11 @@ class Row:
     false: list[str]
 
 
-def read(kind: str) -> list[Program]:
-    """The programs of one kind. ValueError if a program does not name its faulty line."""
+def read(kind: str, later: bool = False) -> list[Program]:
+    """The programs of one kind, or those that were written later. ValueError if a program does not name its faulty line."""
     programs: list[Program] = []
     file = "main.py"
-    for line in (FOLDER / f"{kind}.txt").read_text(encoding="utf-8").splitlines():
+    for line in (FOLDER / f"{kind}{'_later' if later else ''}.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("=== "):
             programs.append(Program(kind, line[4:]))
             file = "main.py"
@@ -172,13 +173,13 @@ def promised(program: Program, faulty: tuple[str, int], repaired: tuple[str, int
     return bool(error) == (program.kind == "cuda_0")
 
 
-def run_all(kinds: list[str]) -> int:
+def run_all(kinds: list[str], later: bool) -> int:
     import torch  # once, before the processes that run the programs are made
 
     torch.set_num_threads(1)
     wrong = 0
     for kind in kinds:
-        programs = read(kind)
+        programs = read(kind, later)
         for program in programs:
             faulty, repaired = execute(program, program.faulty), execute(program, program.repaired)
             if not promised(program, faulty, repaired):
@@ -202,14 +203,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--opt-in", action="store_true", help="turn on the rules that are off by default")
     parser.add_argument("--missed", action="store_true", help="print what is not found and what is falsely found")
     parser.add_argument("--out", type=Path, help="write one row for each program to this JSON file")
+    parser.add_argument("--later", action="store_true", help="take the programs that were written later")
     parser.add_argument("--run", action="store_true", help="run the programs instead of checking them")
     arguments = parser.parse_args(argv)
     kinds = arguments.kind or list(KINDS)
     if arguments.run:
-        return run_all(kinds)
+        return run_all(kinds, arguments.later)
     rows: list[Row] = []
     for kind in kinds:
-        part = [measure(program, list(_options(arguments))) for program in read(kind)]
+        part = [measure(program, list(_options(arguments))) for program in read(kind, arguments.later)]
         rows += part
         own = sum(1 for row in part if any(entry.split()[-1] in KINDS[kind] for entry in row.false))
         false = sum(1 for row in part if row.false)

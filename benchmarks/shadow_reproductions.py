@@ -252,6 +252,112 @@ def _line_and_plane() -> Any:
     return line.intersect(plane)
 
 
+# ---------------------------------------------------------------------------------------------- gpytorch, botorch
+
+
+@place("gpytorch", "gpytorch/priors/lkj_prior.py", 118)
+def _covariance_prior() -> Any:
+    from gpytorch.priors import LKJCovariancePrior, SmoothedBoxPrior
+
+    return LKJCovariancePrior(2, 0.5, SmoothedBoxPrior(0.01, 1.0)).cuda().sample()
+
+
+@place("gpytorch", "gpytorch/priors/prior.py", 29)
+def _half_cauchy() -> Any:
+    from gpytorch.priors import HalfCauchyPrior
+
+    return HalfCauchyPrior(torch.tensor(1.0)).cuda().log_prob(card(2))
+
+
+@place("gpytorch", "gpytorch/priors/prior.py", 34)
+def _half_normal() -> Any:
+    from gpytorch.priors import HalfNormalPrior
+
+    return HalfNormalPrior(torch.ones(2)).cuda().log_prob(card(2))
+
+
+def _variational() -> Any:
+    from botorch.models import SingleTaskVariationalGP
+    from botorch.models.transforms import Normalize, Standardize
+
+    data = torch.rand(5, 2, dtype=torch.float64)
+    transforms = {"input_transform": Normalize(d=2), "outcome_transform": Standardize(m=1)}
+    return SingleTaskVariationalGP(data, data.sum(-1, keepdim=True), **transforms)
+
+
+def _single_task() -> Any:
+    from botorch.models import SingleTaskGP
+
+    data = torch.rand(5, 2, dtype=torch.float64)
+    return SingleTaskGP(data, data.sum(-1, keepdim=True))
+
+
+@place("botorch", "botorch/sampling/pathwise/utils.py", 220)
+def _train_inputs() -> Any:
+    from botorch.sampling.pathwise.utils import get_train_inputs
+
+    return get_train_inputs(_variational().cuda())
+
+
+@place("botorch", "botorch/sampling/pathwise/utils.py", 273)
+def _train_targets() -> Any:
+    from botorch.sampling.pathwise.utils import get_train_targets
+
+    return get_train_targets(_variational().cuda(), transformed=True)
+
+
+@place("botorch", "botorch/models/transforms/outcome.py", 415)
+def _train_targets_untransformed() -> Any:
+    from botorch.sampling.pathwise.utils import get_train_targets
+
+    return get_train_targets(_variational().cuda())
+
+
+@place("botorch", "botorch/sampling/pathwise/paths.py", 234)
+def _paths() -> Any:
+    from botorch.sampling.pathwise import draw_matheron_paths
+
+    return draw_matheron_paths(_single_task(), torch.Size([3])).cuda()(card(4, 2).double())
+
+
+@place("botorch", "botorch/sampling/pathwise/update_strategies.py", 101)
+def _update_after_a_move() -> Any:
+    from botorch.sampling.pathwise import gaussian_update
+
+    model = _variational()
+    inducing = model.model.variational_strategy.inducing_points
+    values, targets = torch.rand(3, len(inducing)).double(), torch.rand(len(inducing)).double()
+    gaussian_update(model, values, target_values=targets)  # the model keeps a factor, which does not move with it
+    return gaussian_update(model.cuda(), values.cuda(), target_values=targets.cuda())
+
+
+@place("botorch", "botorch/utils/transforms.py", 129)
+def _optimized_samples() -> Any:
+    from botorch.sampling.pathwise import draw_matheron_paths
+    from botorch.utils.sampling import optimize_posterior_samples
+
+    paths = draw_matheron_paths(_single_task().cuda(), torch.Size([3]))
+    bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64).cuda()
+    return optimize_posterior_samples(paths, bounds, raw_samples=8, num_restarts=2)
+
+
+def _partitioning() -> Any:
+    from botorch.utils.multi_objective.box_decompositions import BoxDecompositionList, FastNondominatedPartitioning
+
+    points = torch.tensor([[1.0, 2.0], [2.0, 1.0]])
+    return BoxDecompositionList(FastNondominatedPartitioning(torch.zeros(2), points)).cuda()
+
+
+@place("botorch", "botorch/utils/multi_objective/box_decompositions/box_decomposition.py", 183)
+def _partitioning_update() -> Any:
+    return _partitioning().update([card(1, 2)])
+
+
+@place("botorch", "botorch/utils/multi_objective/box_decompositions/non_dominated.py", 448)
+def _partitioning_volume() -> Any:
+    return _partitioning().compute_hypervolume()
+
+
 # ---------------------------------------------------------------------------------------------- others
 
 
@@ -290,6 +396,21 @@ def _fibers() -> Any:
     space = gspaces.Rot2dOnR2(N=4)
     kind = FieldType(space, [space.regular_repr])
     return GeometricTensor(card(2, 4, 5, 5), kind).transform_fibers(1)
+
+
+@place("asteroid", "asteroid/losses/pit_wrapper.py", 164)
+def _permutations() -> Any:
+    from asteroid.losses import PITLossWrapper, multisrc_neg_sisdr
+
+    return PITLossWrapper.best_perm_from_perm_avg_loss(multisrc_neg_sisdr, card(2, 2, 100), card(2, 2, 100))
+
+
+@place("asteroid", "asteroid/losses/pit_wrapper.py", 242)
+def _reordered() -> Any:
+    from asteroid.losses import PITLossWrapper, multisrc_neg_sisdr
+
+    loss = PITLossWrapper(multisrc_neg_sisdr, pit_from="perm_avg")
+    return loss(card(2, 2, 100), card(2, 2, 100), return_est=True)
 
 
 # ---------------------------------------------------------------------------------------------- carrying out

@@ -56,14 +56,25 @@ SUITES: dict[str, Suite] = {
     ),
     "torch_geometric": Suite("torch_geometric", ".", ["test/nn/aggr", "test/nn/norm", "test/nn/pool", "test/nn/dense"]),
     "pytorch_optimizer": Suite("pytorch_optimizer", ".", ["tests"]),
-    "botorch": Suite("botorch", ".", ["test/acquisition/test_analytic.py", "test/sampling", "test/utils/probability"]),
+    "botorch": Suite(
+        "botorch",
+        ".",
+        [
+            "test/sampling/pathwise",
+            "test/utils/multi_objective/box_decompositions/test_box_decomposition_list.py",
+            "test/utils/test_sampling.py",
+        ],
+    ),
     "smp-losses": Suite("segmentation_models_pytorch", ".", ["tests/test_losses.py"]),
     "torchmetrics": Suite("torchmetrics", "src", ["tests/unittests/bases"]),
     "timm-layers": Suite(
         "timm", ".", ["tests/test_layers.py", "tests/test_layers_drop.py", "tests/test_layers_pool.py"]
     ),
     "torchvision-ops": Suite("torchvision", "", ["test/test_ops.py"]),
-    "gpytorch": Suite("gpytorch", ".", ["test/kernels", "test/likelihoods", "test/distributions"]),
+    "gpytorch": Suite(
+        "gpytorch", ".", ["test/kernels", "test/likelihoods", "test/distributions", "test/means", "test/priors"]
+    ),
+    "asteroid": Suite("asteroid", ".", ["tests/losses", "tests/masknn"]),
     "zuko": Suite("zuko", ".", ["tests"]),
     "lightly-losses": Suite("lightly", ".", ["tests/loss", "tests/models/modules"]),
     "auraloss": Suite("auraloss", ".", ["tests"]),

@@ -75,6 +75,7 @@ from devlint.inference.observed.events import (
     InferredAttribute,
     InferredCall,
     InferredComparison,
+    InferredReading,
     Part,
     Whereabouts,
 )
@@ -153,6 +154,7 @@ __all__ = [
     "InferredAttribute",
     "InferredCall",
     "InferredComparison",
+    "InferredReading",
     "InsertStatement",
     "LateQuestion",
     "LateSetting",

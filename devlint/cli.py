@@ -15,6 +15,7 @@ COMMANDS = {
     "check": "check files for device bugs (the default command: `devlint src/`)",
     "rule": "explain a rule, or all rules",
     "reveal": "show what devlint knows about the values on one line",
+    "events": "list the events that rules can subscribe to",
     "explain": "find the cause of a device error in a traceback",
     "report": "print a small, anonymous example of a finding or of a missed bug",
     "config": "list the settings, or explain some of them",
@@ -75,7 +76,19 @@ def _dispatch(arguments: list[str]) -> int:
     if first in RUNNING:
         module = importlib.import_module(f"devlint.runtime.{first}")
         return int(module.main(arguments[1:]))
-    if first in ("check", "rule", "reveal", "explain", "report", "config", "init", "clean", "completion", "server"):
+    if first in (
+        "check",
+        "rule",
+        "reveal",
+        "events",
+        "explain",
+        "report",
+        "config",
+        "init",
+        "clean",
+        "completion",
+        "server",
+    ):
         module, arguments = importlib.import_module(f"devlint.commands.{first}"), arguments[1:]
     else:
         module = importlib.import_module("devlint.commands.check")

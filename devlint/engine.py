@@ -327,7 +327,7 @@ class _Check:
         from devlint.inference.observed.events import Inferred
 
         asked = [kind for rule in self.linter.rules for kind in (rule.event, *rule.also)]
-        observes = any(issubclass(kind, Inferred) for kind in asked)
+        observes = {kind for kind in asked if issubclass(kind, Inferred)}
         if not observes and not any(issubclass(DeviceMismatch, kind) for kind in asked):
             return ()
         around = self.linter.neighbours(os.path.abspath(self.source.path))
@@ -507,7 +507,7 @@ class _Check:
         result = self.result
         unread = any(diagnostic.code == UNREADABLE_FILE.code for diagnostic in result.diagnostics)
         complete = not (result.crashes or result.statistics.budget_hits or unread)
-        on = {rule.meta.code for rule in self.linter.rules}
+        on = {rule.meta.code for rule in self.linter.rules} - self.replaced()  # the other inference may need a comment
         for diagnostic in judge_comments(self.source, suppressions, self.linter.known, on, complete):
             if diagnostic.code not in self.linter.on_comments:
                 continue

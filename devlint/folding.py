@@ -160,7 +160,7 @@ def _range(noun: str, numbers: Sequence[int]) -> str:
 
 
 def _following(after: Sequence[Diagnostic]) -> str:
-    """`; this finding includes line 20 (DEV205), which has the same problem`."""
+    """`; line 20 (DEV205) has the same problem and is not listed separately`."""
     if not after:
         return ""
     places: dict[str, list[Diagnostic]] = {}
@@ -170,8 +170,8 @@ def _following(after: Sequence[Diagnostic]) -> str:
         f"{_range('cell' if found[0].cell is not None else 'line', _rows(found))} ({code})"
         for code, found in sorted(places.items())
     )
-    verb = "has" if len(after) == 1 else "have"
-    return f"; this finding includes {listed}, which {verb} the same problem"
+    has, is_not = ("has", "is not") if len(after) == 1 else ("have", "are not")
+    return f"; {listed} {has} the same problem and {is_not} listed separately"
 
 
 def _rows(found: Sequence[Diagnostic]) -> list[int]:

@@ -73,6 +73,7 @@ class RuleMeta:
 
     `portability`: of the rule's findings, where they do not say otherwise.
     `gives_way`: the codes of rules that say more of the same expression; where one of them reports it, this one does not.
+    `preview`: a new rule, whose findings may change with any version; it is opt-in, as `mark` says too.
     """
 
     code: str
@@ -86,6 +87,14 @@ class RuleMeta:
     opt_in: bool = False
     portability: Portability | None = None
     gives_way: tuple[str, ...] = ()
+    preview: bool = False
+
+    @property
+    def mark(self) -> str:
+        """How tables call a rule that is off by default; empty for one that is on."""
+        if self.preview:
+            return ", preview"
+        return ", off by default" if self.opt_in else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Settings:
     torch_newest: tuple[int, int] | None = None
     assume_accelerator: bool = True
     targets: tuple[str, ...] = ()  # what the project must run on: types of devices, or "any"
-    inference: str = "old"  # which inference DEV101, 102, 103, 104 and 109 follow
+    inference: str = "old"  # which inference DEV101, 102, 103, 104, 109 and 301 follow
     functions: tuple[tuple[str, MovingFunction], ...] = ()  # by qualified name
     severities: tuple[tuple[str, Severity], ...] = ()  # by code, where somebody set them
     min_severity: Severity | None = None  # the lowest that is reported; None where nobody says so

@@ -34,6 +34,7 @@ _ADDRESSED = re.compile(
 _ALIKE = 0.8  # of the letters, in a name that is ours with a slip of the finger
 _FORMS = ("ignore", "file-ignore", "disable", "enable")
 _LISTED = re.compile(r"\s*[\[(]|[^#]*\bDEV[0-9]|\s*[0-9]{3}\b")
+_CODES_IN = re.compile(r"\bDEV[0-9]+\b", re.IGNORECASE)
 _NOWHERE = Span(0, 0)
 _ROW_END = re.compile(r"\r\n|\r|\n")
 
@@ -176,11 +177,16 @@ def _wrong(match: re.Match[str], comment: str) -> str | None:
         return None
     if form is not None and (has_colon or has_list or (word in _FORMS and not rest.strip())):
         if word == form and has_colon:
-            return f"`{form}` has no effect without rules in brackets: write `# devlint: {form}[DEV101]`"
-        return f"the comment has no effect: write `# devlint: {form}[DEV101]`"
+            return f"`{form}` has no effect without rules in brackets: write `# devlint: {form}[{_rules_in(rest)}]`"
+        return f"the comment has no effect: write `# devlint: {form}[{_rules_in(rest)}]`"
     if has_colon and (has_list or not rest.strip()):
         return f"devlint has no comment `{match['word'] or rest.strip()}`: use {_CAN}"
     return None
+
+
+def _rules_in(rest: str) -> str:
+    """The rules that a comment names, else one as an example."""
+    return ", ".join(dict.fromkeys(each.upper() for each in _CODES_IN.findall(rest))) or "DEV101"
 
 
 _CAN = " or ".join(f"`{form}[...]`" for form in _FORMS)

@@ -78,7 +78,9 @@ _LINE = st.lists(_PIECES, min_size=1, max_size=6).map("".join)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(lines=st.lists(_LINE, min_size=1, max_size=4))
 def test_a_list_of_patterns_decides_as_git_does(lines: list[str], tmp_path: Path) -> None:
     """`git ls-files` on a fixed small tree is the oracle; the tree is walked from the top, as git does it."""
@@ -129,9 +131,9 @@ _LONG = "a" * 200
 def test_stars_cost_no_more_than_their_number(pattern: str) -> None:
     """Tried one after the other, the ways to share the letters out among the stars would take longer than a life."""
     names = [_LONG, "d/" + _LONG, "/".join(["a" * 10] * 60)]
-    start = time.perf_counter()
+    start = time.process_time()
     assert not any(PatternList([pattern]).decide(name, False) for name in names)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_a_line_that_is_longer_than_a_path_matches_nothing() -> None:

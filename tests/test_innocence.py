@@ -52,7 +52,10 @@ def test_a_variation_changes_nothing(
     assert base
 
     @settings(
-        max_examples=12, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+        max_examples=12,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )
     @given(st.sampled_from(innocent))
     def stays(variation: tuple[str, Project]) -> None:

@@ -151,7 +151,7 @@ def test_a_message_names_the_cell_of_a_line(cli: Cli) -> None:
         "def f(x: torch.Tensor):\n    mask = torch.arange(3)\n    return x + mask\n",
     )
     (row,) = json.loads(cli("n.ipynb", "--select", "DEV102", "--output-format", "json").out)
-    assert "in `+` on line 3 of cell 4 it meets" in row["message"]
+    assert "it meets `x`, which may be on an accelerator, in `+` on line 3 of cell 4" in row["message"]
     assert (row["cell"], row["location"]["row"]) == (4, 2)
 
 

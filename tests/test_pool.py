@@ -201,7 +201,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path, number: 
 def test_workers_in_a_long_call_of_c_are_killed_together(tmp_path: Path) -> None:
     for index in range(4):
         (tmp_path / f"m{index}.py").write_text("import torch\nx = torch.zeros(3).to('cuda')\n")
-    starts = STARTS.format(patch=IN_C).replace("sys.exit", "pool.CLOSING = 4\nsys.exit")
+    starts = STARTS.format(patch=IN_C).replace("sys.exit", "pool.CLOSING = 8\nsys.exit")
     process = subprocess.Popen(
         [sys.executable, "-c", starts], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -217,7 +217,7 @@ def test_workers_in_a_long_call_of_c_are_killed_together(tmp_path: Path) -> None
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     assert all(map(_is_gone, workers))
-    assert time.monotonic() - began < 7  # one wait for both of them
+    assert time.monotonic() - began < 15  # one wait for both of them
 
 
 def test_a_worker_that_does_not_start_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

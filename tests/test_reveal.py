@@ -135,3 +135,14 @@ def test_json_of_why(program: str, capsys: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(capsys.readouterr().out)
     assert [each["text"] for each in answer["operations"]] == ["load() + x"]
     assert answer["operations"][0]["code"] is None
+
+
+def test_why_names_the_call_in_another_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = "import torch\n\n\ndef add(x: torch.Tensor):\n    return x + torch.ones(3)\n"
+    (tmp_path / "parts.py").write_text(body, encoding="utf-8")
+    call = "import torch\nfrom parts import add\n\nadd(torch.ones(3).cuda())\n"
+    (tmp_path / "main.py").write_text(call, encoding="utf-8")
+    assert main(["reveal", str(tmp_path / "parts.py:5"), "--why"]) == 0
+    out = capsys.readouterr().out
+    assert "reported as DEV102 (error): a call in the project hands over such a value" in out
+    assert f"{tmp_path / 'main.py'}:4 calls `add`" in out

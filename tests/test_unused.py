@@ -137,6 +137,20 @@ def test_comment_that_silences_nothing_as_it_is_written_is_reported(comment: str
 
 
 @pytest.mark.parametrize(
+    ("comment", "rules"),
+    [
+        ("# devlint: ignroe[DEV102]", "[DEV102]"),
+        ("# devlint: ignore=dev501, DEV102", "[DEV501, DEV102]"),
+        ("# devlint ignore(DEV102)", "[DEV102]"),
+        ("# devlint: ignore", "[DEV101]"),
+    ],
+)
+def test_what_is_to_be_written_names_the_rules_of_the_comment(comment: str, rules: str) -> None:
+    (found,) = linter().check(decode(f"import torch\nx = 1  {comment}\n".encode(), "a.py")).diagnostics
+    assert f"write `# devlint: ignore{rules}`" in found.message
+
+
+@pytest.mark.parametrize(
     "comment",
     [
         "# devlint finds this",

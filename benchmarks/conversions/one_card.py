@@ -14,7 +14,8 @@ program ended on simulated CUDA before, and on the CPU, one simulated card and s
 replaced by objects that accept everything, data sets by random ones, and a program is ended after a few optimizer steps. It
 "runs" when it ends as the original did on the simulated card, and moved something to a device on the way. `verdict` and
 `note` are a reader's: "person" (as a person writes it), "right" (right, but a person writes it otherwise), "wrong". They
-are dropped when the converted file changes.
+are dropped when the converted file changes. `readers` has the verdicts of two readers, with what they say, also after that;
+for them "left" is a line that still needs the card.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ PARSERS = {
     "completion": "devlint.commands.completion",
     "config": "devlint.commands.config",
     "doctor": "devlint.runtime.doctor",
+    "events": "devlint.commands.events",
     "explain": "devlint.commands.explain",
     "init": "devlint.commands.init",
     "report": "devlint.commands.report",

@@ -108,13 +108,19 @@ def _show_new(
     project: Project,
 ) -> None:  # fmt: skip
     """The same of the new inference, which also says why nothing is reported."""
+    from devlint.inference.program.neighbours import Neighbours
     from devlint.inference.reveal.asked import ask
 
     def load(path: str) -> tuple[FileState, ast.Module | None]:
         state, loaded = project.load(path)
         return state, loaded.tree if loaded is not None else None
 
-    answer = ask(tree, source, load, targets, rows)
+    def text_of(path: str) -> Source | None:
+        _, loaded = project.load(path)
+        return loaded.source if loaded is not None else None
+
+    around = Neighbours(os.path.abspath(source.path), project.files, text_of)
+    answer = ask(tree, source, load, targets, rows, around)
     if args.output_format == "json":
         values = [_value_row(each, source) for each in answer.values]
         operations = [_operation_row(each, source) for each in answer.operations]

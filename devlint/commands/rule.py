@@ -148,6 +148,7 @@ class Explained:
             "fix": meta.fix,
             "since": meta.since,
             "opt_in": meta.opt_in,
+            "preview": meta.preview,
             "words": list(meta.words),
             "explanation": self.text,
             "options": self.options,
@@ -225,7 +226,7 @@ def _laid_out(text: str, style: Style) -> str:
 
 def _page(rule: Explained, style: Style) -> str:
     meta = rule.meta
-    opt_in = " · off by default" if meta.opt_in else ""
+    opt_in = (" · preview" if meta.preview else "") + (" · off by default" if meta.opt_in else "")
     fix = "suggestion only" if meta.fix == "hint" else meta.fix
     facts = f"severity: {meta.severity.value} · fix: {fix} · since {meta.since}{opt_in}"
     title = style.bold(f"# {meta.name} ({meta.code})")

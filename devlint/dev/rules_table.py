@@ -34,8 +34,7 @@ def render(rules: Iterable[tuple[RuleMeta, str]]) -> str:
     rows = []
     for meta, file in sorted(rules, key=lambda rule: rule[0].code):
         name = f"[{meta.name}](devlint_rules/{file})"
-        opt_in = ", off by default" if meta.opt_in else ""
-        rows.append(f"| {meta.code} | {name} | {meta.summary} | {meta.level}{opt_in} | {meta.fix} | {meta.since} |")
+        rows.append(f"| {meta.code} | {name} | {meta.summary} | {meta.level}{meta.mark} | {meta.fix} | {meta.since} |")
     return _HEAD + "\n".join(rows) + "\n"
 
 

@@ -60,6 +60,7 @@ def rule_page(rule: Explained) -> str:
     """The page of one rule in Markdown: what it is, its metadata as a table, the rest of its docstring, its settings."""
     meta = rule.meta
     opt_in = "only when selected" if meta.opt_in else "yes"
+    opt_in += " (preview)" if meta.preview else ""
     first, _, rest = rule.text.partition("\n\n")
     return (
         f"# {meta.code} {meta.name}\n\n{first}\n\n"
@@ -102,9 +103,8 @@ def pages(rules: Sequence[Explained], root: Path = ROOT) -> dict[str, str]:
         for rule in (each for each in rules if each.meta.code.startswith(family)):
             meta = rule.meta
             found[f"rules/{meta.code}.md"] = rule_page(rule)
-            opt_in = ", off by default" if meta.opt_in else ""
             table.append(
-                f"| [{meta.code}]({meta.code}.md) | {meta.name} | {meta.summary} | {meta.level}{opt_in} | {meta.fix} |"
+                f"| [{meta.code}]({meta.code}.md) | {meta.name} | {meta.summary} | {meta.level}{meta.mark} | {meta.fix} |"
             )
     found["rules/index.md"] = "\n".join(table) + "\n"
     return found

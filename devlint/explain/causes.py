@@ -211,7 +211,7 @@ def with_findings(search: Search, error: DeviceError, check: Check) -> list[Caus
             leads = not rows.isdisjoint(failing)
             if finding.start.row in failing:
                 _blame_modules(search, file, rows)
-            if leads or any(0 < row - finding.start.row <= _NEAR for row in failing):
+            if leads or any(_comes_before(file, finding.start.row, row) for row in failing):
                 known = search.found.get(key, Suspect(_place(file, finding), Trail(0.0), True))
                 if finding.start.row in failing:
                     weight = max(known.weight, _AT)
@@ -229,6 +229,26 @@ def with_findings(search: Search, error: DeviceError, check: Check) -> list[Caus
         weighed = suspect.weighed(_FOUND) if agreed else suspect
         causes.append(Cause(weighed, finding_here, suspect.latest(scopes)))
     return sorted(causes, key=lambda cause: (-cause.suspect.weight, *cause.suspect.key))
+
+
+def _comes_before(file: File, row: int, failing: int) -> bool:
+    """Whether a row is just before a failing one, and not in another branch, of which only one is taken."""
+    if not 0 < failing - row <= _NEAR:
+        return False
+    one, other = file.statement(row), file.statement(failing)
+    if one is None or other is None:
+        return True
+    above = set(file.around(other))
+    for outer in file.around(one):
+        if isinstance(outer, ast.For | ast.AsyncFor | ast.While) and outer in above:
+            return True  # the other branch was taken the time before
+        if isinstance(outer, ast.If) and outer in above:
+            return _in_else(outer, row) == _in_else(outer, failing)
+    return True
+
+
+def _in_else(outer: ast.If, row: int) -> bool:
+    return bool(outer.orelse) and row >= outer.orelse[0].lineno
 
 
 def _blame_modules(search: Search, file: File, rows: set[int]) -> None:

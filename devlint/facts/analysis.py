@@ -220,7 +220,7 @@ def _interpreter(
         source.text,
         imports=imports.names,
         module_imports=imports.module_level,
-        is_test=is_test(source.path),
+        is_test=is_test(source.path, scanned),
         torch_version=settings.torch_version,
         torch_stated=settings.torch_stated,
         torch_newest=settings.torch_newest,
@@ -238,6 +238,9 @@ def _interpreter(
 _INTENT = re.compile(r"#\s*devlint:\s*device\s*=\s*([\w:.]+)")
 
 
+_OF_TESTS = frozenset({"tests", "test", "testing", "test_utils", "unittests"})
+
+
 @lru_cache(64)
 def intents(text: str) -> Mapping[int, str]:
     """Rows (1-based) with a comment `# devlint: device=cpu`, and the device that it names."""
@@ -246,15 +249,19 @@ def intents(text: str) -> Mapping[int, str]:
     return {text.count("\n", 0, m.start()) + 1: m[1] for m in _INTENT.finditer(text)}
 
 
-def is_test(path: str) -> bool:
-    """Whether a file is a test by its name or folder. Its helpers get CPU tensors: nothing is assumed of arguments."""
+def is_test(path: str, scanned: Scan) -> bool:
+    """Whether a file belongs to tests. Their helpers get CPU tensors: nothing is assumed of arguments.
+
+    A test runner collects a file by its name, and in it functions that nothing there calls: a script named `test_*.py`
+    that calls what it defines is none.
+    """
     *folders, name = path.replace("\\", "/").split("/")
-    return (
-        name.startswith("test_")
-        or name.endswith("_test.py")
-        or name == "conftest.py"
-        or any(folder in ("tests", "test", "testing", "test_utils", "unittests") for folder in folders)
-    )
+    if name == "conftest.py" or any(folder in _OF_TESTS for folder in folders):
+        return True
+    if not (name.startswith("test_") or name.endswith("_test.py")):
+        return False
+    names = (getattr(function.node, "name", "") for function in scanned.functions.values())
+    return any(each.startswith("test") and each not in scanned.calls for each in names)
 
 
 def _collect(

@@ -40,7 +40,7 @@ class Facts:
     #: Asked before an event is reported: what shows in the project's calls that it holds; None when they refute it.
     holds: Callable[[Event], tuple[Origin, ...] | None] = field(default=lambda event: ())
     searched: Callable[[], Search | None] = field(default=lambda: None)  # what was looked for to answer that
-    is_test: bool = False  # the file is a test by its name or folder
+    is_test: bool = False  # the file belongs to tests
     torch_version: tuple[int, int] = (2, 7)  # the lowest torch the project supports
     torch_stated: bool = True  # somebody said so; otherwise it is assumed
     torch_newest: tuple[int, int] | None = None  # the newest that the project admits, None without an upper bound

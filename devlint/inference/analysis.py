@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from devlint.file_state import FileState
@@ -25,8 +25,10 @@ from devlint.source import Source
 
 #: Words for the CPU and for no device at all among the targets.
 _NO_ACCELERATORS = frozenset({"cpu", "meta"})
-#: The rules that the inference answers.
-CODES = frozenset({"DEV101", "DEV102", "DEV103", "DEV104", "DEV109", "DEV301"})
+#: The rules that report mismatches.
+MISMATCHES = frozenset({"DEV101", "DEV102", "DEV103", "DEV104", "DEV109"})
+#: The rules that the inference answers in place of the analysis in `devlint/facts`.
+CODES = MISMATCHES | {"DEV301"}
 _RECURSION = 6_000
 
 Load = Callable[[str], tuple[FileState, ast.Module | None]]
@@ -45,7 +47,7 @@ def device_mismatches(
     `load` gives the tree of another file of the project; None: the file is read alone. `targets`: what the settings say that
     the project must run on. `around`: where callers in other files are looked for; None: nowhere.
     """
-    found = infer(tree, source, load, targets, around, observes=False)
+    found = infer(tree, source, load, targets, around)
     return found.mismatches, found.read
 
 
@@ -63,19 +65,20 @@ def infer(
     load: Load | None,
     targets: tuple[str, ...] = (),
     around: Neighbours | None = None,
-    *,
-    observes: bool,
+    observes: Collection[type[Inferred]] = (),
 ) -> Result:
-    """The mismatches of a file and, if it `observes`, an event for each call, attribute, comparison and assignment."""
+    """The mismatches of a file, and the events of the types that it `observes`; `Inferred` stands for all of them."""
     project = Project(load)
     observer = Observer(os.path.abspath(source.path)) if observes else None
     analyser = Analyser(project, observer)
     found = [event for event, _ in judged(analyser, tree, source, targets, around)]
-    observed = _observed(analyser, observer, source) if observer is not None else []
+    observed = _observed(analyser, observer, source, tuple(observes)) if observer is not None else []
     return Result(found, observed, project.read)
 
 
-def _observed(analyser: Analyser, observer: Observer, source: Source) -> list[Inferred]:
+def _observed(
+    analyser: Analyser, observer: Observer, source: Source, kinds: tuple[type[Inferred], ...]
+) -> list[Inferred]:
     """The events of what was observed in a file that was judged."""
     file = analyser.project.files[observer.path]
     assert file is not None
@@ -83,7 +86,10 @@ def _observed(analyser: Analyser, observer: Observer, source: Source) -> list[In
     sys.setrecursionlimit(max(limit, _RECURSION))
     try:
         run_again(analyser, observer, file)
-        return events(observer, file, source, (*_runs(analyser, file), *observer.runs))
+        for (_, _, shape), summary in analyser.summaries.items():
+            if shape and summary is not None and summary.frame is not None:
+                observer.shaped[summary.frame] = frozenset(name for name, _ in shape)
+        return events(observer, file, source, (*_runs(analyser, file), *observer.runs), kinds)
     finally:
         sys.setrecursionlimit(limit)
 

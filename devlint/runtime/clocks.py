@@ -136,7 +136,8 @@ class _Never:
 
 def _replace_dates(apart: _Apart, now: Callable[[], float]) -> None:
     """Put classes in the place of `datetime.datetime` and `datetime.date` whose instances are those of the real ones."""
-    stamp, day = datetime.datetime, datetime.date
+    stamp: Any = datetime.datetime
+    day: Any = datetime.date
     real_of: dict[type, Any] = {}
 
     class Whole(type):
@@ -146,7 +147,7 @@ def _replace_dates(apart: _Apart, now: Callable[[], float]) -> None:
         def __subclasscheck__(cls, subclass: type) -> bool:
             return issubclass(subclass, real_of.get(cls, _Never)) or super().__subclasscheck__(subclass)
 
-    class Date(day, metaclass=Whole):
+    class Date(datetime.date, metaclass=Whole):
         def __new__(cls, *arguments: Any, **named: Any) -> Any:
             return day.__new__(real_of.get(cls, cls), *arguments, **named)
 
@@ -154,7 +155,7 @@ def _replace_dates(apart: _Apart, now: Callable[[], float]) -> None:
         def today(cls) -> Any:
             return day.fromtimestamp(apart.of_day(now, sys._getframe(1)))
 
-    class Stamp(stamp, metaclass=Whole):
+    class Stamp(datetime.datetime, metaclass=Whole):
         def __new__(cls, *arguments: Any, **named: Any) -> Any:
             return stamp.__new__(real_of.get(cls, cls), *arguments, **named)
 

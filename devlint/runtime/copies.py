@@ -20,6 +20,8 @@ def source_of(tensor: Any, *, on_host: bool) -> Source | None:
     import torch
 
     base: Any = torch._C.TensorBase
+    if torch.nn.parameter.is_lazy(tensor):  # no elements yet, and a class that refuses to say so
+        return None
     try:
         storage = base.untyped_storage(tensor)
         version = tensor._version

@@ -231,8 +231,21 @@ def foreseen(stops: Sequence[Stop]) -> dict[tuple[str, int], list[str]]:
     return said
 
 
-def _rules(stop: Stop, said: dict[tuple[str, int], list[str]]) -> list[str]:
-    return said.get((os.path.realpath(stop.file), stop.line), []) if stop.file else []
+def rules_of(stop: Stop, said: dict[tuple[str, int], list[str]]) -> list[str]:
+    """The rules that say something at the line of an end, else anywhere in its file about the choice that leads to it."""
+    if not stop.file:
+        return []
+    file = os.path.realpath(stop.file)
+    elsewhere = {code for (where, _), codes in said.items() if where == file for code in codes}
+    return said.get((file, stop.line)) or [code for code in _of_choice(stop.how) if code in elsewhere]
+
+
+def _of_choice(text: str) -> tuple[str, ...]:
+    """The rules about the choice of a device, for an error that is due to it."""
+    from devlint.explain.errors import recognise
+
+    error = recognise(text)
+    return error.family.codes if error is not None and error.family.sought == "device" else ()
 
 
 def _as_text(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], list[str]]) -> str:
@@ -242,7 +255,7 @@ def _as_text(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], lis
         where = f"{stop.where}: " if stop.where else ""
         lines.append(f"  {stop.machine.name:<{width}}  {where}{stop.how}")
         if stop.ends and stop.where:
-            rules = _rules(stop, said)
+            rules = rules_of(stop, said)
             named = f"; the rule for this error is {stop.code}" if stop.code else ""
             lines.append(
                 f"  {'':<{width}}    {'reported by ' + ', '.join(rules) if rules else 'reported by no rule'}{named}"
@@ -260,7 +273,7 @@ def _as_json(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], lis
             "how": stop.how,
             "where": stop.where,
             "code": stop.code,
-            "said_by": _rules(stop, said),
+            "said_by": rules_of(stop, said),
         }
         for stop in stops
     ]

@@ -64,6 +64,12 @@ _BY_TEXT: Final = (
     ("must have its parameters and buffers on device", "DEV601"),
     ("device_ids and output_device arguments only work with", "DEV602"),
     ("Attempting to deserialize object on", "DEV208"),
+    ("not compiled with", "DEV201"),
+    ("not linked with support for", "DEV201"),
+    ("Found no NVIDIA driver", "DEV201"),
+    ("GPUs are available", "DEV201"),
+    ("device when none is available", "DEV201"),
+    ("instantiate dummy base class", "DEV205"),
     ("has no attribute '", "DEV301"),
 )
 # The memory of a copy that waits although it was asked not to.

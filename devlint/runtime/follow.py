@@ -21,6 +21,7 @@ from typing import Any
 
 from devlint.runtime import launch
 from devlint.runtime.serving import ImportCalls, Served, leave_no_trace, start_script
+from devlint.runtime.unseeded import seed_generators_of_numpy
 
 SITECUSTOMIZE = """\
 import sys
@@ -108,7 +109,7 @@ def _attach(folder: str) -> _Process:
         ImportCalls(
             {
                 "torch": process.begin,
-                "numpy.random": lambda numpy: numpy.seed(job.seed),
+                "numpy.random": lambda numpy: _seed(numpy, job.seed),
                 "_pytest.runner": process.watch_tests,
                 "_pytest.assertion.rewrite": process.keep_from_rewriting,
             }
@@ -117,6 +118,11 @@ def _attach(folder: str) -> _Process:
     random.seed(job.seed)
     process.watch_end()
     return process
+
+
+def _seed(numpy_random: Any, number: int) -> None:
+    numpy_random.seed(number)
+    seed_generators_of_numpy(number)
 
 
 class _Process:

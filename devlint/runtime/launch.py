@@ -34,6 +34,7 @@ from devlint.runtime.instrument import COUNTS, VALUE
 from devlint.runtime.printed import Printed
 from devlint.runtime.serving import File, Served
 from devlint.runtime.tally import Graphs, Warned
+from devlint.runtime.unseeded import seed_generators, seed_generators_of_numpy
 from devlint.runtime.values import Values
 from devlint.runtime.written import Written
 
@@ -267,15 +268,21 @@ def _run(job: Job, report: Log, torch: Any) -> None:
 
 
 def attend(job: Job, served: Served, report: Log) -> None:
-    """Watch how this process ends, and what it prints; set its clocks apart where the job says so. Free of torch."""
+    """Watch how this process ends, and what it prints; seed what has no seed, and set its clocks apart if the job says so.
+
+    Free of torch.
+    """
+    from devlint.runtime.recorder import Recorder
+
     watch(job, served, report)
     report_before_exit(served, report)
     Printed(job.folder).install()
+    recorder = Recorder()
+    seed_generators(job.seed, lambda frame: recorder.is_user(frame.f_code))
     if job.apart:
         from devlint.runtime.clocks import set_apart
-        from devlint.runtime.recorder import Recorder
 
-        set_apart(Recorder().is_user_clock)
+        set_apart(recorder.is_user_clock)
 
 
 def begin(job: Job, served: Served, report: Log, torch: Any, stack: contextlib.ExitStack) -> None:
@@ -488,6 +495,7 @@ def seed(number: int, torch: Any) -> None:
         import numpy
 
         numpy.random.seed(number)
+        seed_generators_of_numpy(number)
 
 
 def watch(job: Job, served: Served, report: Log) -> None:

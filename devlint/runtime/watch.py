@@ -253,7 +253,8 @@ def is_device_error(error: BaseException) -> bool:
     text = str(error)
     if isinstance(error, AttributeError) and text.startswith("'NoneType'"):  # a value that is missing
         return False
-    kinds = (RuntimeError, TypeError, ValueError, AttributeError)
+    # torch of a build without CUDA asserts that it has it [torch/cuda/__init__.py, _lazy_init]
+    kinds = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError)
     return isinstance(error, kinds) and is_device_fault(type(error).__name__, text)
 
 

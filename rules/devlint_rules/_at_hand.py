@@ -19,7 +19,8 @@ from devlint.api import (
     Site,
 )
 
-from ._conversion import held, is_safe, is_text, new_device, uses
+from ._conversion import held, is_safe, is_text, new_device, parents, place_of, uses
+from ._given import is_index
 from ._shared import parsed
 
 _RECEIVER = re.compile(
@@ -45,7 +46,8 @@ def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> 
     `event`: what is to be put there; without it nothing at hand is asked. A program whose conversion is safe has the new name
     everywhere. None where no device can be chosen with the imports, see `new_device`.
     """
-    if in_scope is not None:
+    row = getattr(event.node, "lineno", 0) if event is not None else 0
+    if in_scope is not None and not is_index(in_scope, row, site.facts):
         return RunDevice(in_scope)
     if event is not None and (known := held(event, site.facts)) is not None:
         return RunDevice(known)
@@ -118,7 +120,11 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     if head is None:
         return None
     receiver = event.receiver.value if isinstance(event, CudaMethod) else None
-    made = receiver is None or (receiver.is_tensor and (bool(receiver.made) or receiver.device == HOME))
+    made = receiver is None or (receiver.is_tensor and bool(receiver.made))
+    if isinstance(event, CudaMethod) and receiver is not None and receiver.is_tensor and receiver.device == HOME:
+        if not made and not _is_operand(event, facts):
+            return None  # it is where the caller's tensors are already, and moves to where the module is
+        made = True
     is_module = receiver is not None and receiver.kind == "module"
     asks = not is_module and (made or _TRAINS.search(_body_of(event, facts)) is None)
     given = [a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)]
@@ -153,6 +159,17 @@ def _is_unpacked(name: str, function: str, text: str) -> bool:
         if isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef) and owner.name == function
         for node in ast.walk(owner)
     )
+
+
+def _is_operand(event: CudaMethod, facts: Facts) -> bool:
+    """Whether what moves is computed in place from other tensors, for a function of torch or an operator."""
+    if not isinstance(event.receiver.node, ast.Compare | ast.BinOp) or not isinstance(event.node, ast.expr):
+        return False
+    around = parents(facts.text).get(place_of(event.node))
+    if not isinstance(around, ast.Call):
+        return isinstance(around, ast.BinOp)
+    first, _, rest = ast.unparse(around.func).partition(".")
+    return f"{facts.imports.get(first, first)}.{rest}".startswith("torch.")
 
 
 def _same_function(other: Event, event: Event) -> bool:

@@ -31,8 +31,9 @@ from devlint.api import (
     RunDeviceNeed,
 )
 
+from ._given import context_as_device, stays_on_index, without_index
 from ._run_device import guard_of, guarded_type, placement_of
-from ._shared import parsed
+from ._shared import File, parsed
 from ._switches import computed_maps, switches, tested
 from ._torch import has_torch
 
@@ -43,8 +44,7 @@ AVAILABLE = {
     "mps": "torch.backends.mps.is_available",
     "mtia": "torch.mtia.is_available",
 }
-#: Why there is no more than a hint where a device is not chosen with the imports.
-TOO_EARLY = "the available devices are not known here yet, or a function sets the visible devices"
+_TOO_EARLY = "the available devices are not known here yet, or a function sets the visible devices"
 _USES = frozenset({"argument", "assigned", "map"})
 #: Kinds of values that `.to(device)` moves as `.cuda()` does.
 MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})
@@ -96,10 +96,9 @@ def quote_of(facts: Facts) -> str:
 def new_device(type: str, facts: Facts) -> RunDeviceNeed | None:
     """The definition of a device under a name that the file does not have: `device`, or `run_device` where that is taken.
 
-    None where torch cannot tell what is there, and where a function sets which cards are visible: a device that is chosen
-    with the imports would be chosen too early.
+    None where torch cannot tell what is there, see `why_no_device` for the others.
     """
-    if _sets_visible_in_function(facts.text):
+    if _is_held_back(File(facts)) is not None:
         return None
     name = "run_device" if _is_taken(File(facts)) else "device"
     types = {use.type for use in uses(facts)}
@@ -108,6 +107,28 @@ def new_device(type: str, facts: Facts) -> RunDeviceNeed | None:
     as_text = is_text(facts)
     found = choice(type, shared_index(facts, type), facts, as_text=as_text, quote=quote_of(facts))
     return None if found is None else RunDeviceNeed(name, found)
+
+
+def why_no_device(facts: Facts) -> str:
+    """Why there is no more than a hint where no device of the file is in scope."""
+    return _is_held_back(File(facts)) or _TOO_EARLY
+
+
+@lru_cache(maxsize=1)
+def _is_held_back(file: File) -> str | None:
+    """Why one device for the whole file cannot be chosen with its imports.
+
+    A function sets which cards are visible: the choice would come too early. Or a line stays that needs a card by its
+    index, or gives torch an object that is no device: the file would stop there whatever else is converted.
+    """
+    facts = file.facts
+    if _sets_visible_in_function(facts.text):
+        return _TOO_EARLY
+    row = stays_on_index(facts)
+    if row is not None:
+        return f"line {row} needs the GPU with a computed index"
+    place = context_as_device(facts)
+    return None if place is None else f"`{place.name}` of line {place.node.lineno} is no device"
 
 
 def is_late(event: DeviceLiteral, facts: Facts) -> bool:
@@ -218,8 +239,21 @@ def held(event: Event, facts: Facts) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _reads_device(tree: ast.Module) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == "device" and isinstance(n.ctx, ast.Load) for n in ast.walk(tree))
+def _reads_device(tree: ast.AST) -> bool:
+    """Whether the module's `device` is read: not what a function binds by that name."""
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Name) and node.id == "device" and isinstance(node.ctx, ast.Load):
+            return True
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            arguments = node.args
+            own = {each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)}
+            if "device" in own or (not isinstance(node, ast.Lambda) and "device" in _bound(node.body)):
+                pending += [*arguments.defaults, *(each for each in arguments.kw_defaults if each is not None)]
+                continue
+        pending.extend(ast.iter_child_nodes(node))
+    return False
 
 
 def _may_name_run(event: Event) -> bool:
@@ -281,9 +315,9 @@ def is_text(facts: Facts) -> bool:
 
 
 def shared_index(facts: Facts, type: str) -> int | None:
-    """0 where all that name a card of a type name the first; None where one leaves it open, or another card is named."""
+    """The index where all that name a card of a type name the same; None where one leaves it open, or they differ."""
     indices = {use.index for use in _named(facts, type)}
-    return 0 if indices == {0} else None
+    return next(iter(indices)) if len(indices) == 1 else None
 
 
 def portability(event: CudaMethod | DeviceLiteral) -> Portability:
@@ -449,21 +483,6 @@ def _modules_by_use(text: str) -> frozenset[str]:
     )
 
 
-class File:
-    """Facts by identity: what is asked of them for each finding is worked out once."""
-
-    __slots__ = ("facts",)
-
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, File) and other.facts is self.facts
-
-    def __hash__(self) -> int:
-        return id(self.facts)
-
-
 def uses(facts: Facts) -> tuple[CudaMethod | DeviceLiteral, ...]:
     """Where the file uses a card without asking for it."""
     return _uses_of(File(facts))
@@ -471,7 +490,11 @@ def uses(facts: Facts) -> tuple[CudaMethod | DeviceLiteral, ...]:
 
 @lru_cache(maxsize=1)
 def _uses_of(file: File) -> tuple[CudaMethod | DeviceLiteral, ...]:
-    return tuple(event for event in file.facts.events if _names_card(event) and guard_of(event) is None)
+    return tuple(
+        without_index(event, file.facts)
+        for event in file.facts.events
+        if _names_card(event) and guard_of(event) is None
+    )
 
 
 def _named(facts: Facts, type: str) -> Iterator[CudaMethod | DeviceLiteral]:
@@ -495,16 +518,6 @@ def _is_unknown(use: DeviceLiteral) -> bool:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
-
-
-def is_current(index: str, facts: Facts) -> bool:
-    """Whether an index is that of the current card: the file makes it so, by `set_device` of the same."""
-    return any(
-        isinstance(other, ApiCall)
-        and other.qualname.endswith((".set_device", ".set_device_index"))
-        and [operand.text for operand in other.arguments.values()] == [index]
-        for other in facts.events
-    )
 
 
 def _sets_current(event: Event) -> bool:

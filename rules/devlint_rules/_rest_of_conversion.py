@@ -16,7 +16,6 @@ from devlint.api import AlsoNeed, DeviceLiteral, Facts, RunDeviceNeed, Safety
 
 from ._conversion import (
     AVAILABLE,
-    File,
     is_parameter,
     names_of,
     new_device,
@@ -26,7 +25,7 @@ from ._conversion import (
     wants_new,
 )
 from ._run_device import guard_of
-from ._shared import parsed, span_of
+from ._shared import File, parsed, span_of
 from ._switches import computed_maps, defaults, switches
 
 _READS_AS_TEXT = (
@@ -52,17 +51,18 @@ def also(type: str, safety: Safety, facts: Facts) -> tuple[AlsoNeed | RunDeviceN
 @lru_cache(maxsize=4)
 def _also(type: str, file: File) -> tuple[AlsoNeed | RunDeviceNeed, ...]:
     facts = file.facts
-    torch = _row_of_torch(facts)
-    if torch is None or type not in AVAILABLE or not any(use.type == type for use in uses(facts)):
+    if type not in AVAILABLE or not any(use.type == type for use in uses(facts)):
         return ()
-    name = _name(type, facts)
+    torch, name = _row_of_torch(facts), _name(type, facts)
+    if torch is None and (name is None or not name.needs):
+        return ()  # the definition that the conversion adds imports torch as well
     found = set(_defaults(type, facts, name))
     if type == "cuda":
-        found.update(_switches(facts, torch))
+        found.update(_switches(facts, torch or 0))
         found.update(
             AlsoNeed(span_of(value, facts.text), name.text) for value in _maps(facts, name) if name is not None
         )
-    needed = name is not None and any(need.text == name.text for need in found)
+    needed = name is not None and any(torch is None or need.text == name.text for need in found)
     return (*(name.needs if name is not None and needed else ()), *sorted(found, key=lambda need: need.span))
 
 

@@ -342,6 +342,21 @@ def _assign_all_moved(paths: list[str], device: str, site: Site) -> cst.Assign:
     return cst.Assign([cst.AssignTarget(cst.Tuple(targets, lpar=[], rpar=[]))], cst.Tuple(values, lpar=[], rpar=[]))
 
 
+class File:
+    """Facts by identity: what is asked of them for each finding is worked out once."""
+
+    __slots__ = ("facts",)
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, File) and other.facts is self.facts
+
+    def __hash__(self) -> int:
+        return id(self.facts)
+
+
 @lru_cache(maxsize=4)
 def parsed(text: str) -> ast.Module | None:
     """The tree of a file; None where it is no Python, as a notebook with magics."""

@@ -26,7 +26,8 @@ Use instead:
 - The fix is safe for factories with fixed values: `zeros`, `ones`, `full`, `empty`, `eye`, integer ranges and
   literals.
 - The fix is unsafe for random values. One seed gives different numbers on different devices.
-- The fix is unsafe for `linspace`, windows and ranges of floats. The last bits of these values differ between devices.
+- The fix is unsafe for `linspace`, for window functions such as `hann_window`, and for ranges of floats. The last bits
+  of these values differ between devices.
 - The rule makes a suggestion without an edit for `.cuda()`, because this call names no device.
 - The rule has no fix if a comment is inside the expression.
 

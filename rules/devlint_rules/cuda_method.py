@@ -72,7 +72,8 @@ from devlint.api import (
 
 from ._api import NAMES
 from ._at_hand import run_device
-from ._conversion import MOVABLE, TOO_EARLY, decision, is_current, is_safe, portability
+from ._conversion import MOVABLE, decision, is_safe, portability, why_no_device
+from ._given import given_device, is_current, without_index
 from ._rest_of_conversion import also
 from ._run_device import (
     guard_of,
@@ -80,7 +81,12 @@ from ._run_device import (
     placed,
     purpose_of,
 )
-from ._shared import is_initialized, short
+from ._shared import is_initialized, parsed, short
+
+#: Methods of a tensor that draw its values in place [torch/_tensor_docs.py].
+_DRAW = frozenset(
+    {"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "geometric_", "log_normal_", "cauchy_"}
+)
 
 
 class CudaMethodCall(Rule[CudaMethod]):
@@ -103,7 +109,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         return guard_of(event, facts) or purpose_of(facts)
 
     def judge(self, event: CudaMethod, site: Site) -> Finding | None:
-        call = site.node
+        call, event = site.node, without_index(event, site.facts)
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             return None
         needed = NAMES.get(event.type, event.type.upper())
@@ -135,10 +141,10 @@ class CudaMethodCall(Rule[CudaMethod]):
             )
         if isinstance(event.argument, ast.Constant) and isinstance(event.argument.value, bool):
             return Fix("Write `non_blocking=True`: the first argument is the device", Safety.HINT)
-        given = _given_device(event)
+        given = given_device(event, site.facts)
         computed = event.argument is not None and event.index is None and not _is_none(event.argument)
         index = ast.unparse(event.argument) if computed and event.argument is not None else ""
-        if computed and given is None and not is_current(index, site.facts):
+        if computed and given is None and not is_current(event, site.facts):
             return Fix(
                 f"Make a `torch.device` from `{short(index)}`, and use `.to`", Safety.HINT, why="the index is computed"
             )
@@ -149,7 +155,7 @@ class CudaMethodCall(Rule[CudaMethod]):
             return buffer
         device = run_device(given or event.run_device, site, event)
         if device is None:
-            return Fix("Use `.to` with an available device", Safety.HINT, why=TOO_EARLY)
+            return Fix("Use `.to` with an available device", Safety.HINT, why=why_no_device(site.facts))
         rest = [a for a in call.args if a.keyword is not None and a.keyword.value != "device"]
         if len(positional := [a for a in call.args if a.keyword is None]) > 1:
             rest = [_as_keyword(positional[1], "non_blocking"), *rest]
@@ -181,12 +187,16 @@ def _as_buffer(event: CudaMethod, site: Site, call: cst.Call, method: cst.Attrib
     is_module = owner is not None and owner.kind == "module" and event.function.endswith(".__init__")
     if not is_module or not event.receiver.value.is_tensor or not isinstance(statement, cst.Assign):
         return None
+    if event.receiver.value.kind == "parameter":
+        return None  # a tensor with a gradient, that the module's state does not have
     target = statement.targets[0].target
     if len(statement.targets) > 1 or statement.value is not call or site.has_comment(statement):
         return None
     if not isinstance(target, cst.Attribute) or site.code(target.value) != "self":
         return None
     name = target.attr.value
+    if _is_drawn(name, event, site.facts):
+        return None
     if not is_initialized(event.span, site.facts):
         return Fix(f'Register "{name}" as a buffer, after `super().__init__()`', Safety.HINT)
     code = f'self.register_buffer("{name}", {site.code(method.value)}, persistent=False)'
@@ -197,16 +207,29 @@ def _as_buffer(event: CudaMethod, site: Site, call: cst.Call, method: cst.Attrib
     )
 
 
-def _given_device(event: CudaMethod) -> str | None:
-    """The argument of the call where it is a device, `.cuda(device)`."""
-    if event.argument is None:
-        return None
-    text = ast.unparse(event.argument)
-    value = event.scope.get(text)
-    if value is not None and value.kind == "device":
-        return text
-    named = text.rpartition(".")[2] in ("device", "dev") and text.replace(".", "").isidentifier()
-    return text if named and (value is None or value.kind == "unknown") else None
+def _is_drawn(name: str, event: CudaMethod, facts: Facts) -> bool:
+    """Whether the class draws the values of an attribute in place, `nn.init.normal_(self.w)`: the card's generator does.
+
+    A buffer is still on the CPU when the object is made, and another generator would draw other values.
+    """
+    tree, path = parsed(facts.text), f"self.{name}"
+    row = getattr(event.node, "lineno", 0)
+    for class_ in ast.walk(tree) if tree is not None else ():
+        if not isinstance(class_, ast.ClassDef) or not class_.lineno <= row <= (class_.end_lineno or 0):
+            continue
+        for node in ast.walk(class_):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            drawn = node.args[:1] if _is_init(node.func, facts) else [node.func.value] * (node.func.attr in _DRAW)
+            if any(ast.unparse(each).removesuffix(".data") == path for each in drawn):
+                return True
+    return False
+
+
+def _is_init(function: ast.Attribute, facts: Facts) -> bool:
+    """Whether a function is one of `torch.nn.init` that works in place."""
+    first, _, rest = ast.unparse(function).partition(".")
+    return function.attr.endswith("_") and f"{facts.imports.get(first, first)}.{rest}".startswith("torch.nn.init.")
 
 
 def _is_made_of(node: ast.expr, name: str, device: str) -> bool:

@@ -2,9 +2,9 @@
 
 ## What it flags
 The rule is off by default. It reports functions, classes and exceptions of `torch.cuda`, `torch.xpu`, `torch.mps` and
-`torch.mtia`. It reports them only if the lowest torch version that the project supports has an equivalent for all
-accelerators. Examples of equivalents are `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream` and
-`torch.OutOfMemoryError`.
+`torch.mtia`. There is a finding only if torch has an equivalent for all accelerators. The lowest torch version of the
+project must already have this equivalent. Examples of equivalents are `torch.accelerator.synchronize`, `torch.Event`,
+`torch.Stream` and `torch.OutOfMemoryError`.
 
 ## Why it matters
 The code runs only on the accelerators of one vendor, although it needs none of their special features. The function
@@ -30,8 +30,8 @@ The fix is unsafe: on a machine with another accelerator, the code starts to use
   present. If there is no guard, the fix adds one.
 * The fix removes `torch.cuda.manual_seed(s)` after `torch.manual_seed(s)`. The call of `torch.manual_seed` already
   seeds every device.
-* The fix keeps the condition `torch.cuda.is_available()` if the edited code under this condition still uses CUDA.
-  Otherwise the fix replaces the condition.
+* The fix also looks at the condition `torch.cuda.is_available()` around the code. If other code under the condition
+  still uses CUDA, the fix keeps the condition. Otherwise the fix replaces the condition.
 
 The rule makes a suggestion without an edit in these cases:
 

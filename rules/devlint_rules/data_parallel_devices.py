@@ -7,8 +7,8 @@
 - The module was moved to a GPU that is not GPU 0, and `device_ids` is missing.
 - A loss compares the module's output with targets that were moved to a different GPU.
 
-The severity is info if the GPU indices or the device of the module are an argument of the function that contains the
-call.
+A function may get the GPU indices or the device of the module as an argument. In such a function, the severity is
+info.
 
 ## Why it matters
 A program with fixed GPU numbers runs only on a machine that has these GPUs. The parameters of the module must be on the

@@ -372,12 +372,15 @@ def _asked(event: DeviceTest, site: Site) -> Finding | None:
         fix = Fix("Check first that the index is not None", Safety.HINT)
     elif event.problem == "without-index":
         message = (
-            f"this test gets the device `{event.word}`, which has no index; the device of a tensor has an index, so the two "
-            "are never equal"
+            f"this line may compare `{event.text}` with `{event.word}`; `{event.word}` has no index, but the device of a "
+            "tensor has one, so they are never equal"
         )
         fix = Fix("Compare the device types", Safety.HINT)
     else:
-        message = f"this test also gets the device `{event.word}`, which has an index and never equals `{event.text}`"
+        message = (
+            f"this line may also compare `{event.word}` with `{event.text}`; only the first has an index, so they are never "
+            "equal"
+        )
         fix = Fix("Compare the device types", Safety.HINT)
     return Finding(event.span, message, fix, event.because)
 

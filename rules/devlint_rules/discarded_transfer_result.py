@@ -56,7 +56,8 @@ them in place, such as modules, graph data and some batch classes. The rule repo
 The rule reports nothing in these cases:
 
 * The argument of `.to` may be something other than a device, such as a dtype.
-* The expression also creates the tensor. `torch.zeros(1).cuda()` is a common way to initialize the device.
+* The same expression creates and moves the tensor, as in `torch.zeros(1).cuda()`. This is a common way to initialize
+  the device.
 * The move is inside a `try` that catches errors. The code may test whether the move works.
 * `x.cpu()` is in a function or a file whose name says that it measures time. The purpose of `x.cpu()` is then to wait
   for the device.

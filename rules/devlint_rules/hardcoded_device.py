@@ -34,8 +34,13 @@ Use instead:
         return torch.arange(n, device=device)
 
 ## Fix safety
-A report shows one finding for all literals of one accelerator in a file. Its fix chooses the device once and changes
-all of them. It writes the choice in the form that the file already uses.
+The rule treats all literals for one accelerator in a file as one decision. A report shows one finding for all of them.
+The fix chooses the device once. It writes the choice in the form that the file already uses. An unsafe fix also changes
+these places of the file:
+
+* A default that names the accelerator, such as `device="cuda"`.
+* A switch that is on, such as `use_gpu=True`. It becomes `use_gpu=torch.cuda.is_available()`.
+* A `map_location` that computes a GPU. The checkpoint goes to the chosen device.
 
 The fix is safe when all of these are true:
 
@@ -89,7 +94,9 @@ from devlint.api import (
     Facts,
     Finding,
     Fix,
+    InferredCall,
     LeftAlone,
+    Part,
     Rule,
     RuleMeta,
     Safety,
@@ -101,7 +108,8 @@ from devlint.api import (
 
 from ._at_hand import run_device
 from ._calls import path_to
-from ._conversion import TOO_EARLY, choice, decision, is_late, is_safe, new_device, portability, quote_of
+from ._conversion import choice, decision, is_late, is_safe, new_device, portability, quote_of, why_no_device
+from ._given import without_index
 from ._rest_of_conversion import also
 from ._run_device import (
     guard_of,
@@ -125,7 +133,7 @@ _OTHER_ROLES = {
 }
 
 
-class HardcodedDevice(Rule[DeviceLiteral]):
+class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
     meta = RuleMeta(
         code="DEV201",
         name="hardcoded-device",
@@ -137,11 +145,17 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         words=("cuda", "xpu", "mps", "npu", "mtia", "hpu", "xla", "device", ".to("),
     )
     event = DeviceLiteral
+    also = (InferredCall,)
 
-    def suspects(self, event: DeviceLiteral, facts: Facts) -> bool:
+    def suspects(self, event: DeviceLiteral | InferredCall, facts: Facts) -> bool:
+        if isinstance(event, InferredCall):
+            written = _written_device(event)
+            return written is not None and not _is_seen(written, facts) and purpose_of(facts) is None
         return _names_device(event) and guard_of(event) is None and purpose_of(facts) is None
 
-    def left_alone(self, event: DeviceLiteral, facts: Facts) -> LeftAlone | None:
+    def left_alone(self, event: DeviceLiteral | InferredCall, facts: Facts) -> LeftAlone | None:
+        if isinstance(event, InferredCall):
+            return None
         if _names_device(event):
             return guard_of(event) or purpose_of(facts)
         reason = _OTHER_ROLES.get(event.role) if event.type in ACCELERATORS else None
@@ -158,9 +172,15 @@ class HardcodedDevice(Rule[DeviceLiteral]):
                 if left is not None:
                     yield span_of(node, facts.text), left
 
-    def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
+    def judge(self, event: DeviceLiteral | InferredCall, site: Site) -> Finding | None:
+        if isinstance(event, InferredCall):
+            written = _written_device(event)
+            if written is None:
+                return None
+            return Finding(written.span, f"device is hardcoded to `{written.constant}`", _CHOOSE, event.because)
         if _is_quiet(event, site):
             return None
+        event = without_index(event, site.facts)
         if event.role == "off":
             fix = Fix("Choose an available device, or remove the choice and write the CPU", Safety.HINT)
             return Finding(
@@ -226,7 +246,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             return Fix("Choose an available device", safety, (Edit(whole, site.expression(chosen)),))
         device = run_device(event.run_device, site, event)
         if device is None:
-            return Fix("Choose an available device", Safety.HINT, why=TOO_EARLY)
+            return Fix("Choose an available device", Safety.HINT, why=why_no_device(site.facts))
         text = device.text
         if event.argument == "type":
             is_new = bool(device.needs) and not device.is_text
@@ -247,6 +267,26 @@ class HardcodedDevice(Rule[DeviceLiteral]):
 
 #: A text that names an accelerator, and one of its cards.
 _WRITTEN = re.compile(r"(?:cuda|xpu|mps|npu|mtia|hpu|xla)(?::\d+)?\Z")
+
+
+def _written_device(event: InferredCall) -> Part | None:
+    """The text of an accelerator that a move or a function of torch gets as its device, outside any choice."""
+    if any(word in test for test in event.under.tests for word in (*ACCELERATORS, "is_available")):
+        return None
+    moves = event.name == "to" and event.receiver is not None and event.receiver.kind in ("tensor", "module")
+    moves = moves and event.receiver is not None and event.receiver.evidence != "likely"
+    of_torch = event.name.startswith("torch.") and not event.name.startswith(("torch.cuda.", "torch.accelerator."))
+    part = event.arguments.get("device") if moves or of_torch else None
+    if part is None and (moves or event.name == "torch.device"):
+        part = event.arguments.get("0")
+    if part is None or not isinstance(part.node, ast.Constant) or not isinstance(part.constant, str):
+        return None
+    return part if _WRITTEN.match(part.constant) else None
+
+
+def _is_seen(written: Part, facts: Facts) -> bool:
+    """Whether another event tells of the same literal."""
+    return any(isinstance(each, DeviceLiteral) and each.span == written.span for each in facts.events)
 
 
 def _parents(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:

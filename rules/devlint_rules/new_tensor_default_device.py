@@ -168,7 +168,7 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
             return f"; {shared.name(event.other)} {line} sends it through the process group, and NCCL accepts no CPU tensors"
         if event.how == "size":
             return f" with the size of {other}; the CPU tensor leaves the function {line}"
-        return f"; in {shared.operation(event)} {line} it meets {other}"
+        return f"; it meets {other}, in {shared.operation(event)} {line}"
 
     def _fix(self, event: Meet, site: Site) -> Fix:
         """Every call that has a part in the tensor gets its device; a hint where one of them cannot."""

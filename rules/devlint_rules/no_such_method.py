@@ -13,7 +13,7 @@
   `is_cuda` is a bool.
 
 The rule reports an object only if the code proves the type of the object. The class of the object may be in the file.
-If it defines the method or attribute, there is no finding.
+If this class defines the method or attribute, there is no finding.
 
 ## Why it matters
 The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call. An optimizer keeps its
@@ -105,6 +105,7 @@ _OTHERS = {
     "array": ("an array", "create a tensor first: `torch.as_tensor(x, device=...)`"),
     "bool": ("a bool", "remove the call: a bool has no device"),
     "size": ("a `torch.Size`", "remove the call: a size has no device"),
+    "tensors": ("a tuple of tensors", "move each of the tensors"),
     "iterator": ("an iterator", "move the items"),
     "module": ("an `nn.Module`", "read the device of a parameter: `next(module.parameters()).device`"),
 }
@@ -132,6 +133,7 @@ class _Missing(NamedTuple):
     member: str
     is_call: bool
     is_certain: bool  # whether no other object can be there
+    is_annotated: bool = False  # whether an annotation alone says what the object is
 
 
 class NoSuchMethod(Rule[Call | InferredCall | InferredAttribute]):
@@ -186,7 +188,9 @@ class NoSuchMethod(Rule[Call | InferredCall | InferredAttribute]):
         because = event.because
         if not because and isinstance(missing.receiver, Operand):
             because = missing.receiver.value.because
-        return Finding(event.span, message, self._fix(event, missing, site, droppable, instead), because)
+        severity = Severity.WARNING if missing.is_annotated else None
+        fix = self._fix(event, missing, site, droppable, instead)
+        return Finding(event.span, message, fix, because, severity=severity)
 
     def _uncalled(self, event: Call | Inferred, missing: _Missing, site: Site) -> Finding:
         """`x.cpu.numpy()`: what is read is an attribute of what the method returns."""
@@ -252,7 +256,8 @@ def _missing(event: Call | InferredCall | InferredAttribute) -> _Missing | None:
         return _Missing(part, kind, event.name, True, True) if kind else None
     if event.exists is not False:
         return None
-    return _Missing(part, part.kind, event.name, is_call, part.evidence != "called")
+    is_annotated = part.evidence == "annotated"
+    return _Missing(part, part.kind, event.name, is_call, part.evidence != "called", is_annotated)
 
 
 def _is_dropped(event: Call | InferredCall | InferredAttribute) -> bool:

@@ -6,6 +6,9 @@ The rule reports `.to(device, non_blocking=True)` and `.cuda(non_blocking=True)`
 - a tensor that the same function creates in pageable memory, which is memory that is not pinned;
 - a batch of a `DataLoader` that the same file builds without `pin_memory`.
 
+The rule also reports `buffer.copy_(host, non_blocking=True)` if the same file puts `buffer` on a device and the same
+function creates `host` in pageable memory.
+
 ## Why it matters
 The driver copies pageable memory through a pinned buffer of its own, and the host waits for it. With
 `non_blocking=True`, the author wants the copy to run while the host continues. Here the host does not continue.

@@ -116,7 +116,7 @@ class OptimizerBeforeMove(Rule[OptimizerOrder]):
         if event.loaded:
             return "the state that was loaded stays on the old device"
         if event.stepped:
-            return "the state from its earlier steps stays on the old device"
+            return f"the state from the earlier steps of `{maker}` stays on the old device"
         if event.state_at_once:
             return f"`{maker}` creates state in its constructor, and this state stays on the old device"
         return "the move replaces the parameters, and the optimizer keeps the old ones"

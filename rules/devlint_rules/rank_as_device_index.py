@@ -124,7 +124,7 @@ class RankAsDeviceIndex(Rule[RankIndex]):
             fix = Fix(f"Use the local rank, `{event.local}`", Safety.UNSAFE, (Edit(site.node, local),), tuple(needs))
             return Finding(event.span, message, fix, event.because)
         if event.problem == "never-set":
-            message = f"`{event.text}` is used as a GPU index, but its class never assigns it"
+            message = f"the class never assigns `{event.text}`, but uses it as a GPU index"
             return Finding(
                 event.span, message, Fix("Use the local rank of this process as the index", Safety.HINT), event.because
             )

@@ -80,7 +80,7 @@ class StaleBufferAlias(Rule[Meet]):
         line = site.line(event.span)
         message = (
             f"{shared.name(event.off)} keeps the tensor that `{source}` was before the module moved; "
-            f"in {shared.operation(event)} on {line} it meets {shared.name(event.other)}, {shared.which(event.other.value)}"
+            f"it meets {shared.name(event.other)}, {shared.which(event.other.value)}, in {shared.operation(event)} on {line}"
         )
         fix = Fix(f"Read `{source}` where it is used, or assign the alias after the move", Safety.HINT)
         return Finding(taken, message, fix, shared.trail(event, taken))

@@ -66,6 +66,7 @@ from devlint.api import (
     Finding,
     Fix,
     ImportNeed,
+    InferredReading,
     InsertStatement,
     Rule,
     RuleMeta,
@@ -85,7 +86,7 @@ _MAGIC = "\u16a0"
 _LONG = re.compile(r"/\s*(60|3600)\b|\btimedelta\b")
 
 
-class UnsynchronizedTiming(Rule[Clock]):
+class UnsynchronizedTiming(Rule[Clock | InferredReading]):
     meta = RuleMeta(
         code="DEV401",
         name="unsynchronized-timing",
@@ -97,11 +98,20 @@ class UnsynchronizedTiming(Rule[Clock]):
         words=("time", "perf_counter", "monotonic", "Time", "atch", "bench", "measure", _MAGIC),
     )
     event = Clock
+    also = (InferredReading,)
 
-    def suspects(self, event: Clock, facts: Facts) -> bool:
+    def suspects(self, event: Clock | InferredReading, facts: Facts) -> bool:
+        if isinstance(event, InferredReading):
+            rows = {_row(each.span, facts) for each in facts.events if isinstance(each, Clock)}
+            return _row(event.span, facts) not in rows
         return not event.waits
 
-    def judge(self, event: Clock, site: Site) -> Finding | None:
+    def judge(self, event: Clock | InferredReading, site: Site) -> Finding | None:
+        if isinstance(event, InferredReading):
+            if _is_long(site.statement, site) or _is_cut(path_to(site, site.node), site):
+                return None
+            message = f"`{event.name}` is read while the device may still be working"
+            return Finding(event.span, message, Fix("Wait for the device before the clock is read", Safety.HINT))
         statement = site.statement
         above = path_to(site, site.node)
         if event.clock.startswith("%"):
@@ -133,6 +143,10 @@ class UnsynchronizedTiming(Rule[Clock]):
             edits.insert(0, InsertStatement(event.start, wait))
         needs = () if "torch" in site.facts.imports.values() else (ImportNeed("torch"),)
         return Fix("Wait for the device before the clock is read", Safety.UNSAFE, tuple(edits), needs)
+
+
+def _row(span: Span, facts: Facts) -> int:
+    return facts.text.count("\n", 0, span.start)
 
 
 def _is_long(statement: cst.CSTNode, site: Site) -> bool:

@@ -19,6 +19,7 @@
 - `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)` and `model.load_state_dict(state, map_location=d)`: these
   functions do not take a device.
 - `torch.cuda.device(n)` as a statement: `torch.cuda.device` is a context manager, so the statement does nothing.
+- `place = torch.cuda.device(n)` with `x.to(place)`: the context manager is no device, so the move raises an error.
 
 ## Why it matters
 Most of these calls raise an error at once, or on the first machine with an accelerator. `x.to(x)` does nothing,
@@ -44,7 +45,8 @@ Use instead:
 - The fix is safe for calls that raise an error on every machine: `.cuda(True)`, `x.to(other=y)`, `autocast(device)`, an
   unknown device name, a `device` without its keyword, and a device for a function that does not take a device.
 - The fix is unsafe for the gradient scaler and for the constructors that create CPU tensors only. It is also unsafe for
-  the statement `torch.cuda.device(n)`, which becomes `set_device`.
+  the statement `torch.cuda.device(n)`, which becomes `set_device`, and for the context manager that becomes a
+  `torch.device`.
 - Otherwise the rule makes a suggestion without an edit.
 
 ## Known limits
@@ -79,6 +81,7 @@ from devlint.api import (
 )
 
 from ._api import argument, is_device_object, spelled
+from ._given import context_as_device
 from ._legacy import keyword, modern_tensor
 from ._shared import moved, parenthesized
 
@@ -93,6 +96,8 @@ _TAKEN = frozenset({"device", "non_blocking", "memory_format", "async"})
 _DTYPE = re.compile(r"torch\.(?:bfloat16|float16|float32|float64|half|float|double)\Z")
 #: What devices are called where a function takes none.
 _DEVICES = frozenset({"device", "dev", "map_location"})
+_CONTEXT = "torch.cuda.device"
+_CHOOSE = "Make a `torch.device` for the moves"
 _STATEMENTS = {
     "torch.cuda.device": "torch.cuda.set_device",
     "torch.accelerator.device_index": "torch.accelerator.set_device_index",
@@ -136,6 +141,9 @@ class WrongDeviceArgument(Rule[Event]):
         if not isinstance(event, ApiCall) or not event.is_call or event.under.catches("RuntimeError", "TypeError"):
             return False
         what = self._what(event)
+        if what == "context":
+            found = context_as_device(facts)
+            return found is not None and isinstance(event.node, ast.Call) and _place(found.node) == _place(event.node)
         # under another default tensor type the legacy constructors are those of that type's device
         return what != "" and not (what == "old" and "set_default_tensor_type" in facts.text)
 
@@ -157,7 +165,7 @@ class WrongDeviceArgument(Rule[Event]):
             return "device" if is_device_object(given) else "dtype" if _DTYPE.match(given.text) else ""
         if name == "torch.get_device":
             return "missing" if not event.arguments and not event.star else ""
-        return "statement" if name in _STATEMENTS and event.discarded else ""
+        return "statement" if name in _STATEMENTS and event.discarded else "context" if name == _CONTEXT else ""
 
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, CudaMethod):
@@ -205,6 +213,16 @@ class WrongDeviceArgument(Rule[Event]):
             new = site.spell(_STATEMENTS[event.qualname])
             fix = Fix(f"Use `{new}`, or a `with` statement", Safety.UNSAFE, (Edit(call.func, site.expression(new)),))
             return Finding(event.span, f"`{name}` is a context manager, so the statement does nothing", fix)
+        if what == "context":
+            found = context_as_device(site.facts)
+            assert found is not None
+            fix = Fix(_CHOOSE, Safety.HINT)
+            if not found.is_entered:
+                fix = Fix(
+                    "Use `torch.device`", Safety.UNSAFE, (Edit(call.func, site.expression(site.spell("torch.device"))),)
+                )
+            message = f"`{name}` makes a GPU current in a `with` statement, but `{found.name}` is used as a device"
+            return Finding(event.span, message, fix)
         if what == "device":
             given = _typed(event)
             assert given is not None
@@ -245,6 +263,10 @@ class WrongDeviceArgument(Rule[Event]):
         new = keyword("non_blocking", first.value).with_changes(comma=first.comma)
         fix = Fix(f"Use the keyword: `non_blocking={flag}`", Safety.SAFE, (Edit(first, new),))
         return Finding(event.span, message, fix)
+
+
+def _place(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
 
 
 def _said(event: NoDevice, text: str, site: Site) -> Finding:

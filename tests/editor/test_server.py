@@ -366,7 +366,7 @@ async def test_cells_of_a_notebook_are_checked_together(client: LanguageClient, 
     assert {str(d.code) for d in client.diagnostics[first]} == {"DEV202"}
     (found,) = client.diagnostics[second]
     assert (found.code, found.range.start) == ("DEV102", lsp.Position(1, 4))
-    assert "on line 3 of cell 2 it meets" in found.message
+    assert "on line 3 of cell 2" in found.message
     assert [r.location.uri for r in found.related_information or ()] == [second, first]
 
 

@@ -819,6 +819,27 @@ def test_a_load_without_map_location(tmp_path: Path) -> None:
     assert cause.finding is not None and cause.finding.code == "DEV208"
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        "if old:\n{load}\n            else:",
+        "if old:\n{load}\n            elif path:",
+        "if not old:\n{load}\n            else:",
+    ],
+)
+def test_a_load_in_the_branch_that_was_not_taken_is_no_cause(tmp_path: Path, other: str) -> None:
+    head = other.format(load='                model.load_state_dict(torch.load(path)["state"])')
+    run = f"""
+        import torch
+
+        def restore(model, path, old):
+            {head}
+                model.load_state_dict(torch.load(path))  # frame 1, cause
+    """
+    cause = first(tmp_path, DESERIALIZE, run=run)
+    assert cause.finding is not None and cause.finding.code == "DEV208"
+
+
 def test_a_load_in_another_file(tmp_path: Path) -> None:
     run = """
         from checkpoint import restore

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Run
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from explained_errors import answers_in
 
 TORCH_FRAME = (
     '  File "/usr/lib/site-packages/torch/nn/modules/linear.py", line 134, in forward\n    return F.linear(input)\n'
@@ -63,6 +68,8 @@ def test_the_latest_place_where_a_value_can_be_moved(tmp_path: Path, explain: Ru
     result = explain(f'  File "run.py", line 6, in main\n    return x * m\n{ADDMM}')
     assert "helpers.py:5:12: `torch.ones` creates a tensor on the CPU\n" in result.out
     assert "    run.py:5: `m` is assigned here; this is the last place to move it\n" in result.out
+    # The benchmark counts this place as well.
+    assert answers_in(result.out)[0] == {("helpers.py", 5), ("run.py", 5)}
 
 
 def test_a_file_below_the_current_directory(tmp_path: Path, explain: Run) -> None:

@@ -205,9 +205,9 @@ def test_colours() -> None:
 @pytest.mark.parametrize("line", ["a" * 1_000_000, "-" * 1_000_000, "/a.b" * 200_000, "> 5 " + " " * 500_000 + "x"])
 def test_a_line_as_long_as_a_picture(line: str) -> None:
     head = '  File "a.py", line 3, in f\n'
-    began = time.monotonic()
+    began = time.process_time()
     assert frames(cleaned(f"{line}\n{head}{line}\n"))[-1].path == "a.py"
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_a_row_that_no_file_has() -> None:

@@ -11,9 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from devlint.facts import Facts
-from devlint.fix.apply import in_order, splice
+from devlint.fix.apply import apply, in_order, splice
 from devlint.fix.edits import middle, resolve
 from devlint.model import (
+    AlsoNeed,
     Edit,
     Fix,
     ImportNeed,
@@ -40,8 +41,12 @@ def span_of(tree: Tree, text: str) -> Span:
     return Span(start, start + len(text))
 
 
-def made(tree: Tree, *edits: Edit | InsertStatement | ReplaceBlock, needs: tuple[ImportNeed | RunDeviceNeed, ...] = (),
-         settings: Settings | None = None) -> TextFix:  # fmt: skip
+def made(
+    tree: Tree,
+    *edits: Edit | InsertStatement | ReplaceBlock,
+    needs: tuple[AlsoNeed | ImportNeed | RunDeviceNeed, ...] = (),
+    settings: Settings | None = None,
+) -> TextFix:
     names = {a.asname or a.name: a.name for n in ast.walk(tree.ast) if isinstance(n, ast.Import) for a in n.names}
     facts = Facts("a.py", tree.source.text, imports=names)
     return resolve(Fix("title", Safety.SAFE, edits, needs), tree, facts, settings or Settings())
@@ -455,6 +460,25 @@ def test_need_that_would_come_after_its_use_makes_the_fix_a_hint() -> None:
     tree = tree_of("__all__ = x\nimport torch\n")
     fix = made(tree, Edit(tree.at(span_of(tree, "x")), cst.Name("y")), needs=(RunDeviceNeed(),))
     assert fix.safety is Safety.HINT
+
+
+def test_another_place_of_the_decision_is_written_once() -> None:
+    tree = tree_of("def f(a=1): ...\nx\ny\n")
+    also = AlsoNeed(span_of(tree, "1"), "2")
+    fixes = [made(tree, Edit(tree.at(span_of(tree, name)), cst.Name("z")), needs=(also,)) for name in "xy"]
+    assert apply(tree.source.text, fixes) == ("def f(a=2): ...\nz\nz\n", [0, 1])
+
+
+def test_another_place_that_an_edit_touches_is_left_to_the_edit() -> None:
+    tree = tree_of("f(x)\n")
+    fix = made(tree, Edit(tree.at(span_of(tree, "f(x)")), cst.Name("y")), needs=(AlsoNeed(span_of(tree, "x"), "z"),))
+    assert fixed(tree, fix) == "y\n"
+
+
+def test_another_place_before_the_name_that_it_uses_makes_the_fix_a_hint() -> None:
+    tree = tree_of("def f(a=1): ...\nimport torch\nx\n")
+    needs = (RunDeviceNeed(), AlsoNeed(span_of(tree, "1"), "device"))
+    assert made(tree, Edit(tree.at(span_of(tree, "x")), cst.Name("y")), needs=needs).safety is Safety.HINT
 
 
 def test_need_after_a_statement_that_shares_its_row_makes_the_fix_a_hint() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from devlint import project_files
 from devlint.engine import Linter
+from devlint.inference.program.neighbours import CALLERS
 from devlint.settings import Settings
 from devlint_rules import RULES
 
@@ -90,6 +91,17 @@ class Trainer:
 def test_host_data_from_every_caller_leaves_nothing_to_say(cli: Cli) -> None:
     write(parts=PARTS, main=HOST_CALLER)
     assert said(cli, "parts.py") == []
+
+
+@pytest.mark.parametrize(("number", "evidence"), [(CALLERS, []), (CALLERS + 1, ["contract"])])
+def test_more_callers_than_are_read_prove_nothing(cli: Cli, number: int, evidence: list[str]) -> None:
+    write(parts=PARTS, **{f"main{i}": HOST_CALLER for i in range(number)})
+    assert [each[3] for each in said(cli, "parts.py")] == evidence
+
+
+def test_a_caller_that_cannot_be_parsed_proves_nothing(cli: Cli) -> None:
+    write(parts=PARTS, main=HOST_CALLER, broken=HOST_CALLER + "def (\n")
+    assert said(cli, "parts.py") == [("parts.py", 5, "DEV102", "contract")]
 
 
 def test_an_excluded_definition_is_not_reported(cli: Cli) -> None:

@@ -68,3 +68,16 @@ def test_rule_of_the_guide_finds_and_mends_its_example() -> None:
     assert found.fix is not None
     (edit,) = found.fix.edits
     assert "torch.ones(3, device=x.device)" in example[: edit.start] + edit.text + example[edit.end :]
+
+
+def test_rule_of_the_guide_for_half_precision_reports_the_model_on_the_cpu() -> None:
+    rule, example = blocks("writing-a-rule.md", "Every call, attribute, comparison and assignment")
+    names: dict[str, Any] = {"__name__": "acme_rules.half_on_cpu", "__doc__": "A rule."}
+    exec(compile(rule, "half_on_cpu.py", "exec"), names)
+    linter = Linter((names["HalfOnCpu"](),), Settings(select=("ALL",), inference="new"))
+    result = linter.check(Source("half.py", example.encode(), example))
+    (found,) = result.diagnostics
+    assert (found.code, found.start.row, result.crashes) == ("ACM103", 11, [])
+    assert found.fix is not None
+    (edit,) = found.fix.edits
+    assert "return model.bfloat16()" in example[: edit.start] + edit.text + example[edit.end :]

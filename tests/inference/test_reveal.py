@@ -145,6 +145,12 @@ def test_too_many_calls_in_between() -> None:
     assert "too many calls away" in said(f"def f0(x):\n    return x * torch.ones(3)\n{calls}", "x * torch.ones(3)")
 
 
+def test_more_places_than_are_followed() -> None:
+    body = "def f(k: int):\n    x = torch.ones(3)\n"
+    body += "".join(f"    if k == {i}:\n        x = torch.ones(3, device='cuda:{i}')\n" for i in range(4))
+    assert "more than 4 places" in said(body + "    return x + torch.ones(3)\n", "x + torch.ones(3)")
+
+
 def test_a_decorator_that_may_replace_the_function() -> None:
     body = "from lib import cached\n@cached\ndef f(x):\n    return x\nprint(f(torch.ones(3)))\n"
     assert "a decorator may have replaced the function" in said(body, "f(torch.ones(3))")

@@ -136,7 +136,9 @@ _ROWS = st.lists(
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(old=_ROWS, new=_ROWS, cut=st.booleans())
 def test_git_applies_every_diff(old: list[bytes], new: list[bytes], cut: bool, tmp_path: Path) -> None:
     before, after = b"".join(old), b"".join(new)

@@ -324,3 +324,125 @@ def test_a_late_device_that_is_bound_to_something_else_keeps_its_name(also: str)
 def test_a_device_that_every_use_sees_stays_where_it_is() -> None:
     text = LATE.format(name="device").replace("    net = net.cuda()\n", "")
     assert converted(text).count(" if torch.cuda.is_available() else ") == 2
+
+
+# What a reader called wrong: witnesses, indices, defaults, objects that are no devices
+
+
+@pytest.mark.parametrize("part", ["rows[i : i + n]", "rows[i]", "rows.narrow(0, i, n)", "rows.float()"])
+def test_a_part_of_an_argument_does_not_go_to_the_device_of_that_argument(part: str) -> None:
+    text = (
+        "import torch\n\n\ndef score(net, rows: torch.Tensor, n):\n    for i in range(n):\n"
+        f"        part = {part}\n        part = part.cuda()\n        print(net(part))\n"
+    )
+    after = converted(text)
+    assert "rows.device" not in after
+    assert "part.to(device)" in after
+
+
+@pytest.mark.parametrize(
+    ("head", "index"),
+    [
+        ("def main(given):\n    cards = eval(given)\n    device = cards[0]", "device"),
+        ("def main(given):\n    device = int(given[0])", "device"),
+        (
+            "def main(given):\n    if given:\n        device = given.rank\n        torch.cuda.set_device(device)\n"
+            "    else:\n        device = given.first",
+            "device",
+        ),
+        ("def main(given):\n    device = given.local_rank", "device"),
+        ("def main(device: int):\n    pass", "device"),
+        ("def main(device=0):\n    pass", "device"),
+        ("def main(given):\n    device = torch.cuda.current_device()", "device"),
+        ("def main(given):\n    for device in range(2):\n        pass", "device"),
+    ],
+)
+def test_an_index_is_no_device_and_the_conversion_is_not_offered(head: str, index: str) -> None:
+    text = (
+        f"import torch\n\n\n{head}\n    net = torch.nn.Linear(2, 2).cuda({index})\n"
+        "    return net(torch.rand(2, 2).cuda())\n"
+    )
+    after = converted(text)
+    assert f".cuda({index})" in after
+    assert ".to(" not in after
+
+
+@pytest.mark.parametrize("option", ["type=int, default=0", "type=int", "default=1"])
+def test_an_option_that_holds_an_index_is_no_device_where_a_function_gets_it(option: str) -> None:
+    text = (
+        "import argparse\n\nimport torch\n\nparser = argparse.ArgumentParser()\n"
+        f"parser.add_argument('--gpu', {option})\nargs = parser.parse_args()\n\n\n"
+        "def loss(labels, gpu):\n    return torch.nn.L1Loss().cuda(gpu)(labels.cuda(gpu))\n\n\n"
+        "print(loss(torch.load('a', map_location='cuda:0'), args.gpu))\n"
+    )
+    assert converted(text) == text
+
+
+@pytest.mark.parametrize("given", ["torch.device('cuda')", "'cuda'", "pick()"])
+def test_a_name_that_holds_a_device_is_one(given: str) -> None:
+    text = (
+        "import torch\nfrom here import pick\n\n\ndef main(net):\n"
+        f"    device = {given}\n    x = torch.zeros(2, device=device)\n    return net.cuda(device), x\n"
+    )
+    assert "net.to(device)" in converted(text)
+
+
+@pytest.mark.parametrize("before", ["from here import *", "import sys"])
+def test_a_default_is_converted_in_a_file_that_does_not_import_torch_itself(before: str) -> None:
+    text = (
+        f"{before}\n\n\ndef search(net, x, device='cuda'):\n    return net(x.to(device))\n\n\n"
+        "def answer(net, x):\n    net = net.cuda()\n    return search(net, x.cuda())\n"
+    )
+    after = converted(text)
+    assert "def search(net, x, device=device):" in after
+    assert "import torch\n" in after
+
+
+@pytest.mark.parametrize("made", ["'cuda:0' if torch.cuda.is_available() else 'cpu'", "'cuda'", "0"])
+def test_an_object_that_makes_a_card_current_is_no_device_beside_which_another_is_added(made: str) -> None:
+    text = (
+        f"import torch\n\ndevice = torch.cuda.device({made})\n\n\ndef main(net, x):\n    net.to(device)\n"
+        "    return net(x.cuda())\n"
+    )
+    assert "run_device" not in converted(text)
+
+
+def test_an_attribute_that_holds_a_parameter_is_a_device_where_nothing_says_more() -> None:
+    text = (
+        "class Loader:\n    def __init__(self, device):\n        self.device = device\n\n    def load(self, x):\n"
+        "        import torch\n        return torch.relu(x).cuda(self.device)\n"
+    )
+    assert ".to(self.device)" in converted(text)
+
+
+@pytest.mark.parametrize("card", ["cuda:1", "cuda:2"])
+def test_the_one_card_that_a_file_names_stays_that_card(card: str) -> None:
+    text = f"import torch\n\n\ndef main(net, x):\n    net.to('{card}')\n    return net(x.to('{card}'))\n"
+    assert f"device = torch.device('{card}' if torch.cuda.is_available() else 'cpu')" in converted(text)
+
+
+@pytest.mark.parametrize(
+    ("made", "drawn"),
+    [
+        ("torch.empty(n, 3)", "nn.init.normal_(self.table)"),
+        ("torch.zeros(n, 3)", "self.table.uniform_(0, 1)"),
+        ("nn.Parameter(torch.zeros(n, 3))", "print(self.table)"),
+        ("torch.empty(n, 3)", "torch.nn.init.xavier_uniform_(self.table)"),
+    ],
+)
+def test_what_is_drawn_on_the_card_or_trained_does_not_become_a_buffer(made: str, drawn: str) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self, n):\n"
+        f"        super().__init__()\n        self.table = {made}.cuda()\n        {drawn}\n"
+    )
+    after = converted(text)
+    assert "register_buffer" not in after
+    assert f"self.table = {made}.to(device)" in after
+
+
+def test_a_parameter_of_another_function_does_not_take_the_name_of_the_device() -> None:
+    text = (
+        "from here import *\n\n\ndef first(net, device):\n    return net.to(device)\n\n\n"
+        "def second(net):\n    return net.cuda()\n"
+    )
+    assert "net.to(device)\n\n\ndef second(net):\n    return net.to(device)" in converted(text)

@@ -14,8 +14,9 @@ pytest.importorskip("torch")
 import torch
 
 from devlint.errors import UsageError
-from devlint.runtime.everywhere import MACHINES, Stop, foreseen, lacks
+from devlint.runtime.everywhere import MACHINES, Stop, foreseen, lacks, rules_of
 from devlint.runtime.run import main
+from devlint.runtime.watch import Watch
 
 pytestmark = pytest.mark.runtime
 
@@ -79,6 +80,38 @@ def test_rules_that_say_something_about_the_line_are_named(tmp_path: Path) -> No
     said = foreseen(stops)
     assert "DEV202" in said[str(script), 3]
     assert (str(script), 4) not in said
+
+
+NOT_COMPILED = "AssertionError: Torch not compiled with CUDA enabled"
+ENDS = {
+    "of a card that is chosen elsewhere": (NOT_COMPILED, ["DEV201"]),
+    "of a driver that is not there": ("RuntimeError: Found no NVIDIA driver on your system.", ["DEV201"]),
+    "of something else": ("RuntimeError: Expected all tensors to be on the same device, but found ...", []),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_rule_about_the_choice_of_a_device_is_named_at_an_end(tmp_path: Path, name: str) -> None:
+    how, expected = ENDS[name]
+    script = tmp_path / "train.py"
+    script.write_text('import torch\n\ndevice = torch.device("cuda")\nmodel = torch.nn.Linear(3, 3).to(device)\n')
+    stop = Stop(MACHINES[0], 1, how, file=str(script), line=4)
+    assert rules_of(stop, foreseen([stop])) == expected
+
+
+CAUSES = {
+    "a build without CUDA": (AssertionError("Torch not compiled with CUDA enabled"), "DEV201"),
+    "no driver": (RuntimeError("Found no NVIDIA driver on your system."), "DEV201"),
+    "a build without events": (RuntimeError("Tried to instantiate dummy base class Event"), "DEV205"),
+    "an assertion of the program": (AssertionError("loss is not finite"), None),
+}
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_cause_of_an_end_is_named(name: str) -> None:
+    error, code = CAUSES[name]
+    found = Watch().explanation(error)
+    assert (found.code if found is not None else None) == code
 
 
 @pytest.mark.parametrize(

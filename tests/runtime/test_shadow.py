@@ -454,6 +454,8 @@ def test_place_that_fails_on_the_card_is_listed(pytester: pytest.Pytester, name:
         "import types\ndef test_it():\n    record = types.SimpleNamespace(x=torch.ones(3))\n"
         "    record.itself = [record]\n    record.parts = [[[[[{'y': torch.ones(3)}]]]]]\n"
         "    somelib.sums(record)\n",
+        "def test_it():\n    applied(torch.ones(3), torch.nn.LazyLinear(2))\n",
+        "def test_it():\n    good(torch.ones(3), torch.nn.LazyLinear(2).weight)\n",
         "def made(x):\n    return torch.zeros(3)\ndef test_it():\n    applied(torch.ones(3), made)\n",
         "def test_it():\n    applied(torch.ones(3), function=lambda x: [torch.zeros(3), {'y': torch.ones(2)}])\n",
         "def made(x):\n    return torch.zeros(3)\ndef test_it():\n    Applies(made)(torch.ones(3))\n",

@@ -411,6 +411,13 @@ def test_memory_of_a_card_is_shared_and_that_of_the_host_is_not() -> None:
     assert torch.ones(2).share_memory_().is_shared()
 
 
+@pytest.mark.parametrize(("here", "there"), [("cpu", "cuda"), ("cuda", "cpu"), ("cuda:0", "cuda:1")])
+def test_parameter_without_elements_is_copied_between_devices(here: str, there: str) -> None:
+    into, source = nn.LazyLinear(2, device=here), nn.LazyLinear(2, device=there)
+    into.load_state_dict(source.state_dict())
+    assert kinds(into.weight) == [torch.device(here).type]
+
+
 def test_lazy_parameter_is_copied_into_another() -> None:
     first, second = nn.LazyLinear(2).cuda(), nn.LazyLinear(2).cuda()
     second.load_state_dict(first.state_dict())

@@ -296,7 +296,7 @@ class Registration(Expressions):
         owner.unregistered[name] = entry
         holding = Value(container.kind)
         if what == "tensors":
-            origin = Origin(self.span(attribute), f"kept in a plain {kind} here, which does not move with the module")
+            origin = Origin(self.span(attribute), f"this plain {kind} does not move with the module")
             kept = replace(value, attribute=owner.key(name), because=(origin, *value.because[:1]))
             holding = grown([kept]) if kind == "list" else Value("dict", elements={"*": kept})
         owner.attributes[name] = holding

@@ -34,7 +34,7 @@ from devlint.facts.surveys.restored_scores import restored_scores
 from devlint.facts.surveys.startup import late_settings
 from devlint.facts.surveys.steps import drop_trained, loop_empties, loop_waits, retained
 from devlint.facts.surveys.streams import stream_uses
-from devlint.facts.surveys.transfers import early_reads, loop_moves, pins, round_trips, unpinned
+from devlint.facts.surveys.transfers import early_reads, loop_moves, pins, round_trips, unpinned, unpinned_sources
 from devlint.facts.surveys.visible_cards import hidden_cards
 
 Survey = Callable[[Outline], Iterator[Event]]
@@ -137,6 +137,7 @@ def fixes_an_accelerator(tree: ast.Module, flow: Flow, text: str) -> bool:
 SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (loop_moves, moves_in_loops),
     (unpinned, words("non_blocking")),
+    (unpinned_sources, words("copy_")),
     (early_reads, words("non_blocking")),
     (round_trips, leaves_and_returns),
     (pins, words("pin_memory")),

@@ -56,6 +56,7 @@ _ARRAY_FUNCTIONS = frozenset(
     )
 )  # fmt: skip
 _FROM_HOST = frozenset({"torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor"})
+_FILLED = frozenset(f"torch.{name}" for name in ("arange", "empty", "full", "linspace", "ones", "zeros"))
 #: Factories whose direct move is create-then-move's.
 _DIRECT = frozenset(
     {
@@ -216,6 +217,42 @@ def unpinned(o: Outline) -> Iterator[UnpinnedCopy]:
             yield UnpinnedCopy(
                 *o.head(call, Origin(span, "this loader does not pin its batches")), "loader", span, event.receiver.text
             )
+
+
+def unpinned_sources(o: Outline) -> Iterator[UnpinnedCopy]:
+    """`buffer.copy_(host, non_blocking=True)`: host memory that is made there, into a buffer that is put on a device."""
+    for call in o.calls:
+        flag = argument(call, "non_blocking", 1)
+        if method(call) != "copy_" or not (isinstance(flag, ast.Constant) and flag.value is True):
+            continue
+        source, buffer = argument(call, "src", 0), call.func.value if isinstance(call.func, ast.Attribute) else None
+        while isinstance(buffer, ast.Subscript):
+            buffer = buffer.value
+        made = _only_value(o, source, call)
+        scope = o.scope(call)
+        text = o.flow.source.text if scope is o.tree else o.flow.text(scope)
+        if made is None or source is None or "pin" in text or o.qualname(made.func) not in _FROM_HOST | _FILLED:
+            continue
+        placed = _only_value(o, buffer, call)
+        if any(k.arg in ("device", None) for k in made.keywords) or placed is None or not _is_placed(placed):
+            continue
+        span = o.flow.span(made)
+        head = o.head(call, Origin(span, "made in pageable memory here"))
+        yield UnpinnedCopy(*head, "factory", span, ast.unparse(source))
+
+
+def _only_value(o: Outline, node: ast.expr | None, at: ast.Call) -> ast.Call | None:
+    """The call that an expression is, or that is all its name is bound to."""
+    path = dotted(node) if node is not None else None
+    values = o.assignments(path, at) if path is not None else [node]
+    return values[0] if len(values) == 1 and isinstance(values[0], ast.Call) else None
+
+
+def _is_placed(call: ast.Call) -> bool:
+    """Whether what a call makes is put on a device that is not the host by name."""
+    where = argument(call, "device", 0 if method(call) == "to" else None)
+    named = isinstance(where, ast.Constant) and where.value in ("cpu", None)
+    return method(call) == "cuda" or (where is not None and not named)
 
 
 # -- copies to the host that are read too early -----------------------------------------------------------------------

@@ -13,7 +13,7 @@ from devlint.facts.values import NOTHING, Value, merge
 from devlint.model import Origin, Span
 
 #: The text of the origin of a tensor that an unregistered attribute holds.
-KEPT = "kept as a plain attribute here, which does not move with the module"
+KEPT = "this plain attribute does not move with the module"
 #: Decorators that leave a class as it is, or add methods.
 _LEAVES = re.compile(
     r"regist|dataclass|attrs?\b|\bdefine|final|deprecat|doc|export|order|runtime_checkable|unique|skip|param"

@@ -248,6 +248,21 @@ class Heap:
             heap.has_layers(part, depth + 1) for each in fields for part in each.objects if each.kind == "module"
         )
 
+    def gives_dimensions(self, identity: Identity) -> bool:
+        """Whether a layer of torch, or a sequence that ends in one, gives tensors that have dimensions."""
+        thing = self.get(identity)
+        if (
+            not isinstance(thing.class_, str)
+            or not thing.class_.startswith("torch.nn.")
+            or thing.class_.endswith("Loss")
+        ):
+            return False
+        parts = [each for entry, each in thing.fields.items() if entry.startswith("[")]
+        if not thing.class_.endswith("Sequential"):
+            return not parts and not thing.stateless
+        last = parts[-1].objects if parts else ()
+        return bool(last) and all(self.gives_dimensions(part) for part in last)
+
     # -- writing
 
     def write(self, objects: tuple[Identity, ...], entry: str, value: Value) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from devlint.inference.observed.clocks import Clocks
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.instantiate import Instance
 from devlint.inference.summary.watching import Watch
 from devlint.inference.terms.conditions import Condition
 from devlint.inference.terms.places import Path, Places
-from devlint.inference.terms.values import Kind, Value
+from devlint.inference.terms.values import NOTHING, Kind, Value
 
 
 class Sight(NamedTuple):
@@ -35,6 +37,9 @@ class Observer(Watch):
         self.seen: dict[int, dict[Frame, Sight]] = {}  # by the identity of the expression's node
         self.calls: dict[int, list[Instance]] = {}  # by the identity of the called function's node
         self.runs: dict[Frame, Instance] = {}  # the runs with what a call hands over, and that call
+        self.asked: dict[int, frozenset[str]] = {}  # by a function: the names of which it asks what they are
+        self.shaped: dict[Frame, frozenset[str]] = {}  # by a run for classes of arguments: the names of these
+        self.clocks = Clocks()
 
     def saw(self, frame: Frame, node: ast.expr, value: Value) -> None:
         """An expression was evaluated."""
@@ -43,12 +48,26 @@ class Observer(Watch):
         sights = self.seen.setdefault(id(node), {})
         sight, known = sight_of(frame, value), sights.get(frame)
         sights[frame] = sight if known is None else _either(known, sight)
+        if isinstance(node, (ast.Call, ast.BinOp)):
+            self.clocks.saw(frame, node, value, tuple(self._operands(frame, node)))
+
+    def _operands(self, frame: Frame, node: ast.Call | ast.BinOp) -> Iterator[Value]:
+        """The values of the sides of an operator, or of the receiver and the arguments of a call."""
+        parts = (
+            [node.left, node.right] if isinstance(node, ast.BinOp) else [*node.args, *(k.value for k in node.keywords)]
+        )
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            parts.insert(0, node.func.value)
+        for each in parts:
+            sight = self.seen.get(id(each), {}).get(frame)
+            yield sight.value if sight is not None else NOTHING
 
     def called(self, instance: Instance) -> None:
         """A function of the project was called."""
         function = instance.summary.function
         if function is not None:
             self.calls.setdefault(id(function.node), []).append(instance)
+            self.clocks.called(instance)
 
 
 def sight_of(frame: Frame, value: Value) -> Sight:

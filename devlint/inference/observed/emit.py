@@ -16,6 +16,7 @@ from devlint.inference.observed.events import (
     InferredAttribute,
     InferredCall,
     InferredComparison,
+    InferredReading,
     Part,
     Whereabouts,
 )
@@ -44,9 +45,15 @@ _HELD: Final = {
 _NOTHING_SEEN: Final = Sight("unknown", (), False, None, None, None, NOTHING, frozenset())
 
 
-def events(observer: Observer, file: File, source: Source, live: Iterable[Frame]) -> list[Inferred]:
-    """The events of a file. `live`: the runs that count; others were made before enough was known."""
+def events(
+    observer: Observer, file: File, source: Source, live: Iterable[Frame], wanted: tuple[type[Inferred], ...]
+) -> list[Inferred]:
+    """The events of a file that are of these types.
+
+    `live`: the runs that count; others were made before enough was known.
+    """
     emitter = _Emitter(observer, file, source, frozenset(live))
+    emitter.wanted = wanted
     guards.walk(file.tree, emitter.visit)
     return emitter.found
 
@@ -57,16 +64,20 @@ class _Emitter:
         self.file = file
         self.source = source
         self.live = live
+        self.wanted: tuple[type[Inferred], ...] = ()
         self.found: list[Inferred] = []
         self.dropped: set[int] = set()  # calls that are whole statements
+        self.parts: dict[tuple[int, Frame], Part] = {}
         self.called: set[int] = set()  # attributes that are called at once
 
     def visit(self, node: ast.AST, under: Guards, function: str) -> None:
         if isinstance(node, ast.Expr):
             self.dropped.add(id(node.value))
-        make = _MAKERS.get(type(node))
-        if make is not None:
-            make(self, node, under, function)
+        if isinstance(node, ast.Call):
+            self.called.add(id(node.func))
+        for kind, make in _MAKERS.get(type(node), ()):
+            if any(issubclass(kind, each) for each in self.wanted):
+                make(self, node, under, function)
 
     # -- what an expression is
 
@@ -106,7 +117,10 @@ class _Emitter:
         return Part(span, node, text, kind, name, places, each.evidence, sight.constant)
 
     def first(self, frame: Frame, node: ast.expr) -> Part:
-        return self.part(node, next(self.known(frame, node)))
+        key = (id(node), frame)
+        if key not in self.parts:
+            self.parts[key] = self.part(node, next(self.known(frame, node)))
+        return self.parts[key]
 
     def because(self, each: Known) -> tuple[Origin, ...]:
         """The calls that hand a value over."""
@@ -122,12 +136,8 @@ class _Emitter:
     # -- events
 
     def call(self, node: ast.Call, under: Guards, function: str) -> None:
-        self.called.add(id(node.func))
         base, name = _method_of(node.func)
-        read = _read_by_name(node)
         said: set[tuple[object, ...]] = set()
-        if read is not None:
-            self.read(node, read[0], read[1], under, function)
         for frame in self.frames(node):
             result = self.first(frame, node)
             if base is None or id(base) not in self.observer.seen:
@@ -173,6 +183,17 @@ class _Emitter:
         if kind is None or not isinstance(node.func, ast.expr):
             return None
         return self.part(node.func, Known(_NOTHING_SEEN._replace(kind=kind, proved=True), "proved"))  # type: ignore[arg-type]
+
+    def reading(self, node: ast.Call | ast.Attribute, under: Guards, function: str) -> None:
+        if id(node) in self.observer.clocks.found:
+            callee = node.func if isinstance(node, ast.Call) else node
+            name = self.file.qualified(callee) or ast.unparse(callee)
+            self.add(InferredReading(self.source.span(node), node, (), under, {}, function, name))
+
+    def read_by_name(self, node: ast.Call, under: Guards, function: str) -> None:
+        read = _read_by_name(node)
+        if read is not None:
+            self.read(node, *read, under, function)
 
     def attribute(self, node: ast.Attribute, under: Guards, function: str) -> None:
         if id(node) not in self.called and isinstance(node.ctx, ast.Load):
@@ -220,14 +241,19 @@ class _Emitter:
                 self.add(InferredAssignment(span, node, (), under, {}, function, text, there, value))
 
 
-_MAKERS: Final[dict[type[ast.AST], Callable[..., None]]] = {
-    ast.Call: _Emitter.call,
-    ast.Attribute: _Emitter.attribute,
-    ast.Compare: _Emitter.compare,
-    ast.Assign: _Emitter.assign,
-    ast.AnnAssign: _Emitter.assign,
-    ast.AugAssign: _Emitter.assign,
-    ast.NamedExpr: _Emitter.assign,
+_ASSIGNMENT: Final = ((InferredAssignment, _Emitter.assign),)
+_MAKERS: Final[dict[type[ast.AST], tuple[tuple[type[Inferred], Callable[..., None]], ...]]] = {
+    ast.Call: (
+        (InferredAttribute, _Emitter.read_by_name),
+        (InferredCall, _Emitter.call),
+        (InferredReading, _Emitter.reading),
+    ),
+    ast.Attribute: ((InferredAttribute, _Emitter.attribute), (InferredReading, _Emitter.reading)),
+    ast.Compare: ((InferredComparison, _Emitter.compare),),
+    ast.Assign: _ASSIGNMENT,
+    ast.AnnAssign: _ASSIGNMENT,
+    ast.AugAssign: _ASSIGNMENT,
+    ast.NamedExpr: _ASSIGNMENT,
 }
 
 
@@ -274,8 +300,10 @@ def _whereabouts(each: Alternative) -> Whereabouts:
     device = None
     if tag == "at":
         device = key[0] if key[1] is None else f"{key[0]}:{key[1]}"
-    like = show_path(key) if tag in ("place", "names") and not key[0].startswith(("%", "@")) else None
-    return Whereabouts(device, like, each.soft, bool(each.condition))
+    expression = None
+    if tag in ("place", "names") and not key[0].startswith(("%", "@")) and ":" not in key[0]:
+        expression = show_path(key) + (".device" if tag == "place" else "")
+    return Whereabouts(device, expression, each.soft, bool(each.condition))
 
 
 def _key(part: Part | None) -> tuple[object, ...]:

@@ -16,12 +16,15 @@ Evidence: TypeAlias = Literal["proved", "likely", "annotated", "called"]
 
 
 class Whereabouts(NamedTuple):
-    """One place where a value may be. `device`: a device that the code names, such as "cpu" or "cuda:1". `like`: an
-    expression whose device it is. Both are None where nothing is known. `likely`: a step is not proved. `sometimes`: it is
-    there under a condition."""
+    """One place where a value may be, or that a device names.
+
+    `device`: a device that the code names, such as "cpu" or "cuda:1". `expression`: code that is the device, such as
+    `x.device`. Both are None where nothing is known. `likely`: a step is not proved. `sometimes`: it is there under a
+    condition.
+    """
 
     device: str | None
-    like: str | None
+    expression: str | None
     likely: bool
     sometimes: bool
 
@@ -108,3 +111,13 @@ class InferredAssignment(Inferred):
     target: str
     owner: Part | None
     value: Part
+
+
+@dataclass(frozen=True, slots=True)
+class InferredReading(Inferred):
+    """A clock is read for the end of a time while work that came after its start may still be queued on a device.
+
+    `name`: the call that reads it.
+    """
+
+    name: str

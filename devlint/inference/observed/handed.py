@@ -34,7 +34,9 @@ def run_again(analyser: Analyser, observer: Observer, file: File) -> None:
             function = id(instance.summary.function.node) if instance.summary.function is not None else 0
             count[function] = count.get(function, 0) + 1
             if count[function] <= VARIANTS:
+                observer.clocks.handed = instance
                 frame = analyser.run_with(instance.summary, handed, instance.frame.heap)
+                observer.clocks.handed = None
                 if frame is not None:
                     observer.runs[frame] = instance
 

@@ -15,6 +15,7 @@ from devlint.inference.summary.frame import Frame
 _BUILTINS: Final[dict[str, tuple[type, ...]]] = {
     "list": (list, set, frozenset),
     "tuple": (tuple,),
+    "tensors": (list, tuple),
     "dict": (dict,),
     "string": (str, bytes),
     "number": (int, float, complex),
@@ -42,7 +43,7 @@ MOVES: Final = frozenset({"to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "ipu"
 def kind_of(sight: Sight) -> str:
     """The kind, with the objects of torch told apart by what makes them, and objects of other libraries by their family."""
     name = sight.class_
-    if sight.kind == "library" and isinstance(name, str) and name.removeprefix("torch.") in _DTYPES:
+    if sight.kind == "library" and all(_is_dtype(each.ref) for each in sight.value.parts or (sight.value,)):
         return "dtype"
     if isinstance(name, Class) and sight.kind == "instance":
         return next((kind for kind, family in _FAMILIES.items() if family == name.family), sight.kind)
@@ -53,6 +54,10 @@ def kind_of(sight: Sight) -> str:
         return family
     record = knowledge.function(name) if name.startswith("torch.") else None
     return record.result if record is not None and record.result in _FAMILIES else sight.kind
+
+
+def _is_dtype(name: object) -> bool:
+    return isinstance(name, str) and name.startswith("torch.") and name.removeprefix("torch.") in _DTYPES
 
 
 def has(frame: Frame, sight: Sight, kind: str, name: str) -> bool | None:
@@ -117,6 +122,7 @@ def _is_borrowed(class_: Class, method: Function, name: str) -> bool:
         node.attr
         for node in method.file.nodes_of(method.node)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names
+        if not node.attr.startswith("__")
     }
     return not all(_is_given(class_, each) for each in read - {name, "device", "dtype"})
 

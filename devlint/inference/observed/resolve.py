@@ -46,16 +46,16 @@ def known(observer: Observer, frame: Frame, node: ast.expr, sight: Sight) -> Ite
     """What an expression is: itself where the function tells, else each thing that it is given."""
     handed = observer.runs.get(frame)
     if handed is not None:
-        if _is_asked(frame, _root(node)):
+        if _is_asked(observer, frame, _root(node)):
             yield Known(sight, "likely")
         else:
             yield Known(sight, "called" if sight.proved else "likely", ((handed.frame, handed.node),))
         return
     if sight.kind != "unknown" or kind_of(sight) != "unknown" or sight.path is None:
-        yield Known(sight, _evidence(frame, sight))
+        yield Known(sight, _evidence(observer, frame, sight))
         return
     found = False
-    if not _is_asked(frame, sight.path[0]):
+    if not _is_asked(observer, frame, sight.path[0]):
         for each in _given(observer, frame, sight, CHAIN):
             found = True
             yield each
@@ -63,13 +63,16 @@ def known(observer: Observer, frame: Frame, node: ast.expr, sight: Sight) -> Ite
         yield Known(sight, "likely")
 
 
-def _evidence(frame: Frame, sight: Sight) -> Evidence:
-    """Who says what an expression is. An argument has its kind from an annotation; from a default or a use it is likely."""
+def _evidence(observer: Observer, frame: Frame, sight: Sight) -> Evidence:
+    """Who says what an expression is. An argument has its kind from a call or an annotation; by a default or a use it is
+    likely."""
     if not sight.proved:
         return "likely"
     path = sight.path
     if path is None or len(path) != 1 or frame.function is None or ":" in path[0]:
         return "proved"
+    if path[0] in observer.shaped.get(frame, ()):
+        return "likely" if _is_asked(observer, frame, path[0]) else "called"
     for each in frame.function.all_parameters():
         if each.arg == path[0]:
             return "annotated" if declared(frame.file, each.annotation).kind is not None else "likely"
@@ -178,13 +181,20 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _is_asked(frame: Frame, root: str) -> bool:
+def _is_asked(observer: Observer, frame: Frame, root: str) -> bool:
     """Whether the function asks what its argument is before it uses it."""
-    if frame.function is None:
+    function = frame.function
+    if function is None:
         return False
-    return any(
-        isinstance(node, ast.Call)
-        and (dotted(node.func) or "").rpartition(".")[2] in _ASKS
-        and any(isinstance(each, ast.Name) and each.id == root for each in node.args[:1])
-        for node in frame.file.nodes_of(frame.function.node)
-    )
+    asked = observer.asked.get(id(function.node))
+    if asked is None:
+        asked = observer.asked[id(function.node)] = frozenset(_asked(frame.file, function))
+    return root in asked
+
+
+def _asked(file: File, function: Function) -> Iterator[str]:
+    """The names that a function asks what they are."""
+    for node in file.nodes_of(function.node):
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name):
+            if (dotted(node.func) or "").rpartition(".")[2] in _ASKS:
+                yield node.args[0].id

@@ -16,13 +16,18 @@ CALLERS = 6
 
 
 class Neighbours:
-    """The project around one checked file. `reached`: the files in which calls of the checked file make something fail."""
+    """The project around one checked file.
+
+    `reached`: the files in which calls of the checked file make something fail. `is_cut`: there are more files with callers
+    than are read.
+    """
 
     def __init__(self, path: str, files: ProjectFiles, source: Callable[[str], Source | None]) -> None:
         """`source` gives the text of another file; None where it cannot be read."""
         self.path = path
         self.source = source
         self.reached: set[str] = set()
+        self.is_cut = False
         self._files = files
         self._listed: Files | None = None
         self._words: dict[str, list[str]] = {}
@@ -39,8 +44,10 @@ class Neighbours:
         calling = (
             {way for name in sorted(names) for way in self._mentioning(self._listed, name)} if importing else set()
         )
-        paths = (os.path.normpath(os.path.join(root, way)) for way in sorted(importing & calling))
-        return [path for path in paths if path != self.path][:CALLERS]
+        paths = [os.path.normpath(os.path.join(root, way)) for way in sorted(importing & calling)]
+        found = [path for path in paths if path != self.path]
+        self.is_cut = len(found) > CALLERS
+        return found[:CALLERS]
 
     def search(self) -> Search | None:
         """What was looked for; None when nothing was."""

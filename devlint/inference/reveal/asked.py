@@ -11,6 +11,7 @@ from typing import NamedTuple
 from devlint.file_state import FileState
 from devlint.inference.analysis import judged
 from devlint.inference.events import ORIGINS, DeviceMismatch
+from devlint.inference.program.neighbours import Neighbours
 from devlint.inference.program.project import Project
 from devlint.inference.reveal.record import Operation, Record, Seen
 from devlint.inference.reveal.words import Words
@@ -77,10 +78,13 @@ class Answer:
     operations: list[Told]
 
 
-def ask(tree: ast.Module, source: Source, load: Load | None, targets: tuple[str, ...], rows: range) -> Answer:
+def ask(
+    tree: ast.Module, source: Source, load: Load | None, targets: tuple[str, ...], rows: range,
+    around: Neighbours | None = None,
+) -> Answer:  # fmt: skip
     """What the inference knows on some 1-based rows of a file. Arguments as for `analysis.device_mismatches`."""
     record = Record(os.path.abspath(source.path), rows)
-    found = judged(Analyser(Project(load), record), tree, source, targets)
+    found = judged(Analyser(Project(load), record), tree, source, targets, around)
     words = Words(record)
     return Answer(_values(record, words, source), _operations(record, words, source, tree, found))
 

@@ -16,7 +16,7 @@ from devlint.inference.reveal.record import Left, Lost, Place, Quiet, Record, Se
 from devlint.inference.summary.model import Operand, Site
 from devlint.inference.summary.watching import Unread
 from devlint.inference.terms.conditions import ACCELERATOR, Condition
-from devlint.inference.terms.places import CPU, Alternative, Path, Places, is_unread, show_path
+from devlint.inference.terms.places import CPU, LIMIT, WIDTH, Alternative, Path, Places, is_unread, show_path
 from devlint.inference.terms.values import TENSORS, Value
 from devlint.inference.witness.model import Mismatch
 from devlint.model import Evidence, Severity
@@ -136,6 +136,8 @@ class Words:
             )
         if each.atom in self.record.moved_away:
             return f"the call on {self.row(self.record.moved_away[each.atom])} cannot be read, and may have moved it"
+        if tag == "unknown" and key[1] == WIDTH:
+            return f"it may be at more than {LIMIT} places, and no more are followed"
         if tag == "unknown":
             born = self.record.born.get(each.atom)
             if born is not None and born.node is not node:

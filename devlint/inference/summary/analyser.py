@@ -226,7 +226,7 @@ class Analyser:
             story = stories.story_of(self, class_)
         template = Template(story.thing, story.heap) if story is not None else None
         kind: Kind = "module" if class_.is_module else "instance"
-        is_new = function.name in ("__init__", "__post_init__")
+        is_new = function.name == "__init__"
         frame.heap.put(
             identity,
             Thing(
@@ -489,6 +489,24 @@ class Analyser:
             stories.release_parts(frame, identity)
         return me
 
+    def _default_of_field(self, frame: Frame, class_: Class, default: ast.expr | None) -> Value:
+        """What a field of a data class holds where nothing is given [Python's library reference, "dataclasses"]."""
+        if isinstance(default, ast.Constant):
+            return evaluate(frame, default)
+        if not isinstance(default, ast.Call):
+            return NOTHING
+        asked = {keyword.arg: keyword.value for keyword in default.keywords}
+        if isinstance(asked.get("default"), ast.Constant):
+            return evaluate(frame, asked["default"])
+        factory = asked.get("default_factory")
+        if factory is None:
+            return NOTHING
+        call = ast.copy_location(ast.Call(factory, [], []), default)
+        if frame.file is class_.file:
+            return evaluate(frame, call)
+        value = evaluate(self.module_level(class_.file), call)
+        return value if not value.objects else NOTHING
+
     def _fill_data(self, frame: Frame, class_: Class, me: Value, arguments: Arguments) -> None:
         fields = class_.data_fields
         for (name, _, default), value in zip(
@@ -497,7 +515,7 @@ class Analyser:
             if name in arguments.named:
                 value = arguments.named[name][1]
             if value is None:
-                value = evaluate(frame, default) if isinstance(default, ast.Constant) else NOTHING
+                value = self._default_of_field(frame, class_, default)
             frame.heap.write(me.objects, "." + name, value)
         after = class_.method("__post_init__")
         if after is not None:

@@ -159,6 +159,8 @@ def item(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> Value:
     if base.objects:
         return _item_of_objects(frame, node, base, index)
     if base.kind == "unknown" and base.places:
+        if base.path is None and _has_slices(node.slice):
+            return Value("tensor", with_zero_dim(base.places, False), proved=base.proved)
         if index.is_tensor and not _is_named_item(index):
             return indexing.read(frame, node, base._replace(kind="tensor", proved=False), index)
         if base.path is not None:
@@ -168,6 +170,12 @@ def item(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> Value:
     if base.kind == "class":
         return base
     return unread(node)
+
+
+def _has_slices(index: ast.expr) -> bool:
+    """Whether an index has a new or whole dimension among others: only tensors and arrays take one."""
+    parts = index.elts if isinstance(index, ast.Tuple) else []
+    return any(isinstance(each, ast.Slice) or (isinstance(each, ast.Constant) and each.value is None) for each in parts)
 
 
 def _is_named_item(index: Value) -> bool:
@@ -232,7 +240,8 @@ def combine(
     if "size" in (a.kind, b.kind):
         return a if a.kind == "size" else b
     if "array" in (a.kind, b.kind):
-        return ARRAY
+        both = {a.kind, b.kind} <= {"array", "number", "bool", "list"}
+        return ARRAY._replace(proved=both and a.proved and b.proved)  # of a tensor it is one
     if "string" in (a.kind, b.kind):
         return STRING
     if a.kind == "unknown" and b.kind == "unknown":

@@ -62,9 +62,10 @@ class State:
     heap: Heap = field(default_factory=Heap)
     dead: bool = False
     met: frozenset[Pair] = frozenset()
+    kept: Any = None  # what a watch keeps along the paths; it has `merged`
 
     def copy(self) -> State:
-        return State(dict(self.names), self.heap.copy(), self.dead, self.met)
+        return State(dict(self.names), self.heap.copy(), self.dead, self.met, self.kept)
 
 
 def merge_states(a: State, b: State, if_a: Condition = ALWAYS, if_b: Condition = ALWAYS) -> State:
@@ -78,7 +79,8 @@ def merge_states(a: State, b: State, if_a: Condition = ALWAYS, if_b: Condition =
     for name in {**a.names, **b.names}:
         x, y = a.names.get(name), b.names.get(name)
         names[name] = x if x is y and x is not None else merge_values(x, y, a.heap, b.heap, heap, if_a, if_b)
-    return State(names, heap, met=a.met & b.met)
+    kept = a.kept.merged(b.kept) if a.kept is not None and b.kept is not None else None
+    return State(names, heap, met=a.met & b.met, kept=kept)
 
 
 @dataclass(slots=True)

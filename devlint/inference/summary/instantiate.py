@@ -18,6 +18,7 @@ from devlint.inference.terms.places import (
     CPU,
     DEFAULT,
     LIMIT,
+    WIDTH,
     Alternative,
     Atom,
     Origin,
@@ -43,7 +44,7 @@ from devlint.inference.terms.values import (
 )
 
 #: Calls between a root and an operation.
-CHAIN = 4
+CHAIN = 6
 _CONTAINERS = frozenset({"tuple", "iterator", "list", "dict"})
 #: Constraints that one function keeps.
 KEPT = 400
@@ -228,7 +229,7 @@ class Instance:
                 )  # fmt: skip
                 found.setdefault((new.atom, new.origin, new.condition), new)
         if len(found) > LIMIT:
-            return nowhere()
+            return nowhere(WIDTH)
         return tuple(found.values())
 
     def _is_result(self, atom: Atom) -> bool:
@@ -376,6 +377,8 @@ class Instance:
         known = self._copies.get(identity)
         if known is None:
             known = ("new", *self._place, _flat(identity))
+            if known in self._copies.values():
+                known = ("new", *self._place, identity)  # two calls in the function made one each
             self._copies[identity] = known
             thing = self.summary.heap.get(identity)
             self.frame.heap.put(known, thing._replace(fields={}, home=None))
@@ -462,7 +465,7 @@ class Instance:
             return self._tell(each, "condition")
         if not _is_open(first.places) and not _is_open(second.places) and not can_clash(first.places, second.places):
             return self._tell(each, "agree")
-        guessed = each.guessed and not (self._is_sure(first) and self._is_sure(second))
+        guessed = each.guessed and not (self._is_sure(first) and (each.how == "module" or self._is_sure(second)))
         return each._replace(first=first, second=second, condition=joined, soft=each.soft or not whole, guessed=guessed)
 
     def _is_sure(self, operand: Operand) -> bool:
@@ -490,8 +493,8 @@ class Instance:
             if kind == "unknown" and actual.objects and constraint.how == "module":
                 if self.frame.is_stateless(actual):
                     return None
-                class_ = self.frame.class_of(actual)
-                kind, proved = "module", isinstance(class_, str) and class_.startswith("torch.nn.")
+                classes = [self.frame.heap.get(each).class_ for each in actual.objects]
+                kind, proved = "module", all(isinstance(c, str) and c.startswith("torch.nn.") for c in classes)
             elif kind == "unknown" and actual.kind != "unknown":
                 kind, proved = actual.kind, actual.proved
             elif kind == "module" and actual.objects and self.frame.is_stateless(actual):

@@ -144,7 +144,9 @@ def _of_object(frame: Frame, base: Value, identity: Any, name: str, node: ast.AS
         if method is not None:
             return _bound(frame, me, method, node)
         body = thing.class_.value(name)
-        if body is not None:
+        if body is not None and not (
+            thing.class_.is_data and any(name == each for each, _, _ in thing.class_.data_fields)
+        ):
             return _class_value(frame, *body)
     if isinstance(thing.class_, Class):
         kept = _kept_by_base(frame, thing.class_, identity, name, node)
@@ -236,7 +238,7 @@ def _class_value(frame: Frame, class_: Class, expression: ast.expr) -> Value:
         return Value(kind, constant=value)  # type: ignore[arg-type]
     top = frame.analyser.module_level(class_.file)
     found = evaluate(top, expression)
-    return found if found.kind in ("tensor", "device", "dtype", "tuple") else something()
+    return found if found.kind in ("tensor", "device", "dtype", "tuple", "library") else something()
 
 
 def _of_class(frame: Frame, class_: Class, name: str) -> Value:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame
 from devlint.inference.terms.places import CPU, Origin, nowhere, single
-from devlint.inference.terms.values import NOTHING, Value
+from devlint.inference.terms.values import NOTHING, Kind, Value
 
 #: The data set that gives what it was given [torch/utils/data/dataset.py].
 TENSORS = "torch.utils.data.TensorDataset"
@@ -51,9 +52,20 @@ def _made(frame: Frame, node: ast.Call, collate: Value, origin: Origin) -> Value
         made = frame.analyser.call(frame, collate.ref[0], collate.ref[1], [NOTHING], node)
         if _is_elsewhere(made) or any(_is_elsewhere(part) for part in frame.heap.parts_of(made)):
             return Value("batch", nowhere(), proved=False)
+        if made.kind == "tuple" and any(part.kind in ("list", "dict") for part in made.parts or ()):
+            return made._replace(parts=tuple(_collated(frame, node, part, origin) for part in made.parts or ()))
     elif collate.kind == "unknown":
         return Value("batch", single(CPU, origin), proved=False)
     return Value("batch", single(CPU, origin))
+
+
+def _collated(frame: Frame, node: ast.Call, part: Value, origin: Origin) -> Value:
+    """One part of what a collate function makes: tensors of host memory, or a list or dict of them."""
+    item = Value("tensor", single(CPU, origin), proved=False)
+    if part.kind not in ("list", "dict"):
+        return item
+    kind: Kind = part.kind
+    return Value(kind, objects=(frame.new_thing(node, Thing(kind, fields={ITEM: item}, node=node)),))
 
 
 def _is_given(value: Value) -> bool:

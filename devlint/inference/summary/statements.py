@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from devlint.inference.program.definitions import Function
+from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary import binding, switches, tests, walks
 from devlint.inference.summary.dispatch import evaluate, silent
 from devlint.inference.summary.expressions import SYMBOLS, combine
@@ -198,6 +198,7 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
         with silent(frame):
             run_block(frame, node.body)
         return
+    left: list[Callable[[], Value]] = []
     for item in node.items:
         value = evaluate(frame, item.context_expr)
         if value.kind == "device":
@@ -206,10 +207,25 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
             frame.default = nowhere()
         if value.kind == "context" and value.parts:
             value = value.parts[0]
+        entered = _enter(frame, item.context_expr, value, left)
         if item.optional_vars is not None:
-            binding.bind(frame, item.optional_vars, value, item.context_expr)
+            binding.bind(frame, item.optional_vars, entered, item.context_expr)
     run_block(frame, node.body)
     frame.default = default
+    if not frame.state.dead:
+        for leave in reversed(left):
+            leave()
+
+
+def _enter(frame: Frame, node: ast.expr, value: Value, left: list[Callable[[], Value]]) -> Value:
+    """Enter a context of a class of the project: what its `__enter__` gives. `left`: gets the call of its `__exit__`."""
+    class_ = frame.class_of(value) if value.objects else None
+    if not isinstance(class_, Class):
+        return value
+    enter, leave = class_.method("__enter__"), class_.method("__exit__")
+    if leave is not None:
+        left.append(lambda: frame.analyser.call(frame, leave, value, [NONE, NONE, NONE], node))
+    return frame.analyser.call(frame, enter, value, [], node) if enter is not None else value
 
 
 def _called(frame: Frame, node: ast.expr) -> str:
@@ -271,8 +287,6 @@ def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
 
 
 def _class(frame: Frame, node: ast.ClassDef) -> None:
-    from devlint.inference.program.definitions import Class
-
     known = frame.file.classes.get(node.name)
     class_ = known if known is not None and known.node is node else Class(frame.file, node)
     if class_ is not known:

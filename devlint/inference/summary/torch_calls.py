@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from devlint import knowledge
-from devlint.inference.library import effects
+from devlint.inference.library import host
 from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary import builtin_calls, factories, unread_calls
@@ -33,6 +33,7 @@ from devlint.inference.terms.places import (
     with_zero_dim,
 )
 from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value, something
+from devlint.knowledge import stubs
 from devlint.knowledge.records import Function
 
 CallValue = Callable[[Frame, ast.Call, Value, Arguments], Value]
@@ -53,7 +54,8 @@ _COLLECTIVES: Final = frozenset(
 
 def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_value: CallValue) -> Value:
     """A call of something of a library by its qualified name."""
-    if name in effects.REDUCES_SEQUENCES:
+    says = stubs.function(name)
+    if says.get("converts") == "sequences":
         for at_, value in arguments.positional[:1]:
             if value.kind in ("list", "tuple"):
                 read_by_host(frame, at_, value, node, name)
@@ -61,11 +63,11 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
     special = _SPECIAL.get(name)
     if special is not None:
         return special(frame, node, arguments)
-    if name in effects.CALLS_FIRST and arguments.positional:
+    if says.get("calls") == "first" and arguments.positional:
         return call_value(frame, node, arguments.positional[0][1], arguments.without_first())
-    if name in effects.GIVES_FIRST:
+    if says.get("gives") == "first":
         return arguments.value(0) or NOTHING
-    if name in effects.ITERATES_FIRST:
+    if says.get("gives") == "items":
         return builtin_calls.call(
             frame, node, "iter", Arguments(arguments.positional[:1] or list(arguments.named.values())[:1])
         )
@@ -105,7 +107,7 @@ def _unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments, reco
         for at_, value in arguments.positional:
             read_by_host(frame, at_, value, node, name)
         return unread(node)
-    if effects.only_looks(name):
+    if stubs.package(name).get("looks"):
         unread_calls.reach(
             frame, [value for value in arguments.values() if value.kind in ("function", "bound", "partial")]
         )
@@ -475,6 +477,11 @@ def _mapping(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields={ITEM: something()}, node=node)),))
 
 
+def _clock(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """A reading of a clock, which is known by its place."""
+    return Value("number", ref=("clock", (frame.path, node.lineno, node.col_offset)))
+
+
 _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.device": _device,
     "torch.accelerator.current_accelerator": _current_accelerator,
@@ -483,6 +490,8 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "collections.defaultdict": _mapping,
     "collections.OrderedDict": _mapping,
     "collections.Counter": _mapping,
+    "numpy.random.default_rng": lambda frame, node, arguments: Value("other", ref=host.NUMPY_GENERATOR),
+    **dict.fromkeys(host.CLOCKS, _clock),
     "torch.autograd.grad": _gradient,
     "torch.func.functional_call": _functional_call,
     "torch.nn.utils.stateless.functional_call": _functional_call,

@@ -30,6 +30,8 @@ Path: TypeAlias = tuple[str, ...]
 ACCELERATORS: Final = frozenset({"cuda", "mps", "xpu", "npu", "hpu", "mtia", "ipu", "xla", "privateuseone"})
 #: The most alternatives of one value. Beyond them it is unknown.
 LIMIT: Final = 4
+#: Why a place is not known where there are more.
+WIDTH: Final = "width"
 #: How deep access paths are.
 DEPTH: Final = 4
 
@@ -73,9 +75,9 @@ def home_of(identity: tuple[Any, ...]) -> Atom:
 _numbers = itertools.count(1)
 
 
-def unknown() -> Atom:
-    """A new atom for a place that is not known."""
-    return Atom("unknown", (next(_numbers),))
+def unknown(why: str = "") -> Atom:
+    """A new atom for a place that is not known. `why`: the bound that was passed, if one was."""
+    return Atom("unknown", (next(_numbers), why))
 
 
 CPU: Final = at("cpu")
@@ -130,9 +132,9 @@ def single(atom: Atom, origin: Origin | None = None, *, soft: bool = False, zero
     return (Alternative(atom, origin, ALWAYS, soft, zero_dim),)
 
 
-def nowhere() -> Places:
-    """A place that is not known."""
-    return single(unknown())
+def nowhere(why: str = "") -> Places:
+    """A place that is not known. `why`: see `unknown`."""
+    return single(unknown(why))
 
 
 def under(places: Places, condition: Condition) -> Places:
@@ -168,7 +170,7 @@ def join(a: Places, b: Places, if_a: Condition = ALWAYS, if_b: Condition = ALWAY
     found += [new for each in b if (each.atom, each.origin, each.condition) not in seen for new in under((each,), if_b)]
     found = _weakened(found)
     if len(found) > LIMIT:
-        return nowhere()
+        return nowhere(WIDTH)
     return tuple(found) or nowhere()
 
 

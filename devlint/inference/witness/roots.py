@@ -55,12 +55,18 @@ def _outside(
     for constraints, site in roots:
         if site is not None and site.function is not None and any(_is_half_open(each) for each in constraints):
             names |= _names_of(site.function)
+    is_whole = True
     for path in around.callers(names) if names else ():
         caller = analyser.project.file(path)
+        is_whole = is_whole and caller is not None
         if caller is not None:
             top = analyser.module_level(caller)
             yield top.constraints, top.site
             yield from _roots(analyser, caller, top, frozenset(names))
+    if around.is_cut or not is_whole:  # a call that was not read may hand over anything
+        for constraints, _ in roots:
+            for each in constraints:
+                analyser.handed.setdefault(id(each.node), set()).add("open")
 
 
 def _names_of(function: Function) -> set[str]:

@@ -224,6 +224,9 @@ class Mover:
         self.moved += 1
         if value.device.type != "cpu":
             return value
+        if torch.nn.parameter.is_lazy(value):  # as `Module.to` moves it
+            value.data = value.data.to(self.device)
+            return value
         made = value.detach().to(self.device)
         made.requires_grad_(value.requires_grad)
         if value.requires_grad and hasattr(value, _COMPUTED) and torch.is_grad_enabled():

@@ -507,7 +507,7 @@ def _parts(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
 def _kinds(value: Any, depth: int) -> Any:
     """Kinds, ranks, types and mode of arguments: what two calls have in common that do the same."""
     if isinstance(value, torch.Tensor):
-        return type(value), value.dtype, value.dim(), value.requires_grad, value.layout
+        return type(value), value.dtype, _rank(value), value.requires_grad, value.layout
     if isinstance(value, (bool, str, torch.dtype, type(None), type)):
         return value
     if isinstance(value, (list, tuple)):
@@ -521,6 +521,11 @@ def _kinds(value: Any, depth: int) -> Any:
     return type(value)
 
 
+def _rank(tensor: torch.Tensor) -> int | None:
+    """How many dimensions a tensor has; None for a parameter of a lazy module, which has no elements yet."""
+    return None if torch.nn.parameter.is_lazy(tensor) else tensor.dim()
+
+
 def _settings(part: torch.nn.Module) -> Iterator[Any]:
     """The attributes of a module that choose what it does: switches, names, functions, and which tensors there are."""
     for key, item in vars(part).items():
@@ -529,7 +534,7 @@ def _settings(part: torch.nn.Module) -> Iterator[Any]:
         elif isinstance(item, FunctionType):
             yield key, item.__module__, item.__qualname__
         elif isinstance(item, torch.Tensor):
-            yield key, item.dim()
+            yield key, _rank(item)
         elif key in ("_parameters", "_buffers"):
             yield tuple(name for name, tensor in item.items() if tensor is not None)
 
@@ -657,7 +662,7 @@ def _quiet() -> Iterator[None]:
 @contextlib.contextmanager
 def _noting_mocks(active: set[int]) -> Iterator[None]:
     """Inside, a patch of `unittest.mock` is in the set while it is in place."""
-    kind: Any = unittest.mock._patch  # type: ignore[attr-defined]
+    kind: Any = unittest.mock._patch
     enter, leave = kind.__enter__, kind.__exit__
 
     def __enter__(self: Any) -> Any:
