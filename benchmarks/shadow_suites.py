@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 RESULTS = Path(__file__).with_suffix(".json")
 LIMIT = 600
-_REPEATED = re.compile(r"repeated on the card: (\d+) calls of (\d+) callables")
+_REPEATED = re.compile(r"repeated on the simulated GPU: (\d+) calls of (\d+) functions and modules")
 
 
 class Suite(NamedTuple):
@@ -129,7 +129,7 @@ def main(folder: str, names: list[str]) -> None:
         print(f"{name}: {plain_seconds:.1f} s, {shadow_seconds:.1f} s, {len(rows[name]['places'])} places", flush=True)
 
 
-_NOTED = ("on the card by themselves", "repeated on the card", "not repeated", "failed for other reasons")
+_NOTED = ("chose the GPU themselves", "repeated on the simulated GPU", "not repeated", "failed for other reasons")
 
 
 def run(where: Path, source: str, arguments: list[str], extra: tuple[str, ...]) -> tuple[float, str]:
@@ -210,7 +210,7 @@ def table(rows: dict[str, Any]) -> str:
 
 def places(output: str, where: str) -> list[dict[str, Any]]:
     """The rows below "fails on the card", up to the next heading."""
-    _, _, listed = output.partition("\nfails on the card, at ")
+    _, _, listed = output.partition("\nfails on the simulated GPU, on ")
     rows = itertools.takewhile(lambda line: line.startswith("  "), listed.splitlines()[1:])
     return [
         {**match.groupdict(), "line": int(match["line"]), "file": match["file"].replace(where + os.sep, "")}

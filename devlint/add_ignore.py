@@ -50,7 +50,7 @@ def add_ignores(checker: Checker, source: Source, reason: str, hidden: Hidden | 
         outcome.text, outcome.result = text, after
         outcome.fixed += gone
     left = _open(outcome.result.diagnostics, hidden)
-    outcome.rejected = [Rejected(each, "no row of the statement can take a comment") for each in left]
+    outcome.rejected = [Rejected(each, "no line of the statement can have a comment") for each in left]
     return outcome
 
 

@@ -80,6 +80,7 @@ from devlint.inference.observed.events import (
     Whereabouts,
 )
 from devlint.model import (
+    AlsoNeed,
     Edit,
     Finding,
     Fix,
@@ -119,6 +120,7 @@ __all__ = [
     "SOMEWHERE",
     "STALE",
     "UNKNOWN",
+    "AlsoNeed",
     "ApiCall",
     "ApiImport",
     "ApiName",

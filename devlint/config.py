@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import ModuleType
@@ -36,6 +36,8 @@ OUTPUT_FORMATS = (
 )  # fmt: skip
 FILE_NAMES = (".devlint.toml", "devlint.toml", "pyproject.toml")
 
+#: A type of device. torch lets a backend have any name.
+_DEVICE = re.compile(r"^[a-z][a-z0-9_]*$")
 _VERSION = re.compile(r"([1-9][0-9]*)\.([0-9]+)(?:\.[0-9]+)?\Z")
 
 
@@ -79,6 +81,14 @@ def _strings(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ValueError(f"expected a list of strings, not {_show(value)}")
     return tuple(value)
+
+
+def _devices(value: object) -> tuple[str, ...]:
+    """Types of devices: one word, or several in a list."""
+    words = (value,) if isinstance(value, str) else value
+    if not isinstance(words, (list, tuple)) or not all(isinstance(each, str) and _DEVICE.match(each) for each in words):
+        raise ValueError(f'expected "any" or a list of types of devices such as ["cuda", "xpu"], not {_show(value)}')
+    return tuple(words)
 
 
 def _string(value: object) -> str:
@@ -148,6 +158,8 @@ _POSITION = {"type": "integer", "minimum": 0}
 BOOLEAN = Kind("true or false", _boolean, {"type": "boolean"})
 STRING = Kind("string", _string, {"type": "string"})
 STRINGS = Kind("list of strings", _strings, _LIST_OF_STRINGS)
+_TYPE = {"type": "string", "pattern": _DEVICE.pattern}
+DEVICES = Kind("string or list of strings", _devices, {"anyOf": [_TYPE, {"type": "array", "items": _TYPE}]})
 VERSION = Kind("version", _version, {"type": "string", "pattern": r"^[1-9][0-9]*\.[0-9]+(\.[0-9]+)?$"})
 FUNCTIONS = Kind(
     "table of function = {moves = 0, to = 1}",
@@ -241,7 +253,7 @@ class Config:
     )
     targets: tuple[str, ...] = _setting(
         (),
-        STRINGS,
+        DEVICES,
         'the devices that the project must support, such as `cuda` and `xpu`, or `any`. Used only with `inference = "new"`',
     )
     inference: str = _setting(
@@ -496,14 +508,15 @@ def to_toml(setting: Setting, value: object) -> str:
         rows = [f"{_quote(selector)} = {_quote(severity)}" for selector, severity in value]
         return "{ " + ", ".join(rows) + " }" if rows else "{}"
     if setting.kind is PER_FILE and isinstance(value, tuple):
-        rows = [f"{_quote(pattern)} = {_toml_list(selectors)}" for pattern, selectors in value]
+        rows = [f"{_quote(pattern)} = {toml_list(selectors)}" for pattern, selectors in value]
         return "{ " + ", ".join(rows) + " }" if rows else "{}"
     if setting.kind is VERSION and isinstance(value, tuple):
         return _quote(".".join(str(part) for part in value))
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _toml_list(value) if isinstance(value, tuple) else _quote(str(value))
+    return toml_list(value) if isinstance(value, tuple) else _quote(str(value))
 
 
-def _toml_list(items: tuple[str, ...]) -> str:
+def toml_list(items: Iterable[str]) -> str:
+    """Strings as a list in TOML."""
     return "[" + ", ".join(_quote(item) for item in items) + "]"

@@ -49,6 +49,19 @@ class Changes:
         name = os.fsencode(real[len(prefix) :].replace(os.sep, "/"))
         return None if name not in self._tracked else self._changed.get(name, ())
 
+    def elsewhere(self) -> dict[str, Rows | None]:
+        """The changed rows of every changed Python file, by its real path; None where all of it is new."""
+        found: dict[str, Rows | None] = {}
+        new = self._git("ls-files", "-z", "--others", "--exclude-standard", "--", "*.py", "*.pyi", "*.ipynb")
+        for name in filter(None, new.split(b"\0")):
+            found[self._path(name)] = None
+        for name, rows in self._changed.items():
+            found[self._path(name)] = rows
+        return found
+
+    def _path(self, name: bytes) -> str:
+        return os.path.join(self._root, os.fsdecode(name).replace("/", os.sep))
+
     def _commit(self, revision: str) -> str:
         name, dots, rest = revision.partition("...")
         if not name or name.startswith("-") or rest:

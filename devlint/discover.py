@@ -97,6 +97,12 @@ class Finder:
                 self._found.problems.append(f"{given}: no regular file; `-` reads standard input")
         return self._found
 
+    def followed(self, path: str) -> Target | None:
+        """A file (absolute) that another one leads to; None where the exclude patterns leave it out."""
+        if self.is_excluded(path) or not is_regular(path):
+            return None
+        return Target(path, self._name(path), self._resolver.for_directory(os.path.dirname(path)))
+
     def config_for(self, path: str) -> Config:
         """The configuration of a file or directory, which need not exist."""
         absolute = os.path.normpath(os.path.join(self._here, path))

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
     from devlint.facts.project.project import Project
     from devlint.file_state import FileState
+    from devlint.inference.program.neighbours import Neighbours
+    from devlint.project_files import Search
 
 Analyse = Callable[[ast.Module, Source, Settings], Facts]
 
@@ -220,6 +222,19 @@ class Linter:
         state, loaded = self.project.load(path)
         return state, loaded.tree if loaded is not None else None
 
+    def neighbours(self, path: str) -> Neighbours | None:
+        """The project around a file; None for an analysis of the caller's."""
+        project = self.project
+        if project is None:
+            return None
+        from devlint.inference.program.neighbours import Neighbours
+
+        def source(other: str) -> Source | None:
+            _, loaded = project.load(other)
+            return loaded.source if loaded is not None else None
+
+        return Neighbours(path, project.files, source)
+
     def analyse(self, tree: ast.Module, source: Source) -> Facts:
         """The device facts of one file."""
         if self._analyse is None:
@@ -242,6 +257,7 @@ class _Check:
         self.left_alone: dict[tuple[str, Span], Diagnostic] = {}
         self.read: dict[str, FileState] = {}  # the other files that the findings follow from
         self.asked: Counter[str] = Counter()  # suspects, by function
+        self.searched: Search | None = None  # what the inference looked for in the files of the project
 
     def run(self, freezes: bool) -> None:
         """`freezes`: in a run over many files the collector need not look at the tree, which holds no cycles."""
@@ -287,7 +303,8 @@ class _Check:
         if self.read:
             folder = os.path.dirname(os.path.abspath(self.source.path))
             self.result.others = lines_of(self.read, folder)
-        self.result.searched = facts.searched()
+        searched = facts.searched()
+        self.result.searched = searched.joined(self.searched) if searched is not None else self.searched
         self.finish(tree)
         self.add_contexts(tree)
         left = (note for place, note in self.left_alone.items() if place not in self.found)
@@ -313,8 +330,11 @@ class _Check:
         observes = {kind for kind in asked if issubclass(kind, Inferred)}
         if not observes and not any(issubclass(DeviceMismatch, kind) for kind in asked):
             return ()
+        around = self.linter.neighbours(os.path.abspath(self.source.path))
         try:
-            found = infer(module, self.source, self.linter.load_tree, self.linter.settings.targets, observes=observes)
+            found = infer(
+                module, self.source, self.linter.load_tree, self.linter.settings.targets, around, observes=observes
+            )
         except RecursionError:
             self.add_unreadable(SourceError(_TOO_DEEP, *_deepest(module)))
             return ()
@@ -322,6 +342,10 @@ class _Check:
             self.crash("the inference", _row_in(error, 1), error)
             return ()
         self.read.update(found.read)
+        if around is not None:
+            folder = os.path.dirname(os.path.abspath(self.source.path))
+            self.result.reached = sorted(os.path.relpath(path, folder) for path in around.reached)
+            self.searched = around.search()
         return (*found.mismatches, *found.observed)
 
     def ask(self, rule: Rule[Any], event: Event, facts: Facts, tree: Tree) -> None:
@@ -403,6 +427,7 @@ class _Check:
             evidence=getattr(event, "evidence", None),
             proof=_proof(event),
             portability=finding.portability or rule.meta.portability,
+            decision=finding.decision,
         )
         known = self.found.setdefault((rule.meta.code, finding.span), diagnostic)
         if known.certainty == "assume" and certainty == "certain":
@@ -482,7 +507,7 @@ class _Check:
         result = self.result
         unread = any(diagnostic.code == UNREADABLE_FILE.code for diagnostic in result.diagnostics)
         complete = not (result.crashes or result.statistics.budget_hits or unread)
-        on = {rule.meta.code for rule in self.linter.rules}
+        on = {rule.meta.code for rule in self.linter.rules} - self.replaced()  # the other inference may need a comment
         for diagnostic in judge_comments(self.source, suppressions, self.linter.known, on, complete):
             if diagnostic.code not in self.linter.on_comments:
                 continue

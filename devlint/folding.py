@@ -1,11 +1,12 @@
-"""Findings that one decision settles, as the one finding of a report.
+"""Joins related findings into one finding of a report.
 
-Twelve lines that name a card are one decision: the first of them stands for all. And where a machine without the card
-stops, it never reaches what follows on the same way, so that finding stands for what it dominates as well. Only findings
-about other machines are folded (`Portability`): what is wrong on every machine stands for itself.
+Findings are joined for two reasons. Twelve lines that name one GPU need one decision, so the first finding stands for all
+twelve. A rule says what needs one decision (`Finding.decision`): all moves of one dataset to a GPU do, too. And a program that
+ends at one line never reaches the later lines on the same path, so a finding about other machines (`Portability`) stands for
+the findings on the later lines.
 
-`Linter.check` gives each place its own finding, so that comments, baselines and fixes know them by place; a report folds
-what is left of them. A finding stands for none that is graver than itself.
+`Linter.check` gives each line its own finding, because comments, baselines and fixes refer to lines. A finding never stands
+for a finding with a higher severity.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def fold(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
     taken: dict[int, list[int]] = {}
     left = list(range(len(diagnostics)))
     for leader in sorted(left, key=lambda i: (diagnostics[i].severity.rank, i)):
-        if leader not in left or diagnostics[leader].portability is None:
+        if leader not in left or not (diagnostics[leader].decision or diagnostics[leader].portability):
             continue
         others = [i for i in left if i != leader]
         settled = [i for i in others if _settles(diagnostics[leader], diagnostics[i])]
@@ -36,8 +37,7 @@ def fold(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 def _settles(leader: Diagnostic, other: Diagnostic) -> bool:
     """Whether both are the same decision, and the first weighs as much."""
-    ours, theirs = leader.portability, other.portability
-    if ours is None or theirs is None or not ours.decision or ours.decision != theirs.decision:
+    if not leader.decision or leader.decision != other.decision:
         return False
     return leader.severity.rank <= other.severity.rank and _trust(leader) is _trust(other)
 
@@ -46,7 +46,7 @@ def _stops_before(found: Sequence[Diagnostic], leader: int, settled: Iterable[in
     """Whether a machine stops at the leader, or at a place of the same decision, before it reaches another finding."""
     if found[other].portability is None or found[leader].severity.rank > found[other].severity.rank:
         return False
-    if _decision(found[other]) and _decision(found[other]) != _decision(found[leader]):
+    if found[other].decision and found[other].decision != found[leader].decision:
         return False  # another choice
     if _trust(found[other]) is Safety.SAFE and _trust(found[leader]) is not Safety.SAFE:
         return False  # `--fix` settles it alone
@@ -56,10 +56,6 @@ def _stops_before(found: Sequence[Diagnostic], leader: int, settled: Iterable[in
 
 def _trust(diagnostic: Diagnostic) -> Safety:
     return diagnostic.fix.safety if diagnostic.fix is not None else Safety.HINT
-
-
-def _decision(diagnostic: Diagnostic) -> str:
-    return diagnostic.portability.decision if diagnostic.portability is not None else ""
 
 
 def dominates(first: Way, second: Way) -> bool:
@@ -145,14 +141,14 @@ def _leader(diagnostic: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
 
 
 def _written(same: Sequence[Diagnostic]) -> str:
-    """`, written 12 times (lines 3-14)`."""
+    """` (12 times: lines 3-14)`, or nothing for one finding."""
     if len(same) == 1:
         return ""
     times = "twice" if len(same) == 2 else f"{len(same)} times"
     cells = sorted({each.cell for each in same if each.cell is not None})
     if cells:
-        return f", written {times} ({_range('cell', cells)})"
-    return f", written {times} ({_range('line', sorted({each.start.row for each in same}))})"
+        return f" ({times}: {_range('cell', cells)})"
+    return f" ({times}: {_range('line', sorted({each.start.row for each in same}))})"
 
 
 def _range(noun: str, numbers: Sequence[int]) -> str:
@@ -194,18 +190,14 @@ def _joined(leader: Diagnostic, same: Sequence[Diagnostic], after: Sequence[Diag
         other = each.fix
         if other is None or not other.edits or each.cell != leader.cell or not _is_trusted_as(fix.safety, other.safety):
             continue
-        if any(_touches(edit, known) for edit in other.edits for known in edits):
+        if any(edit.touches(known) for edit in other.edits for known in (*edits, *shared)):
             continue
         edits += other.edits
-        shared += [edit for edit in other.shared if edit not in shared]
+        shared += [each for each in other.shared if each not in shared and not any(map(each.touches, edits))]
         titles.add(other.title)
-    title = fix.title if len(titles) == 1 else "Choose the device once, and use it on every line of this finding"
+    title = fix.title if len(titles) == 1 else "Change the lines of this finding together"
     return replace(fix, title=title, edits=tuple(sorted(edits)), shared=tuple(sorted(shared)))
 
 
 def _is_trusted_as(wanted: Safety, given: Safety) -> bool:
     return given is Safety.SAFE or given is wanted
-
-
-def _touches(one: TextEdit, other: TextEdit) -> bool:
-    return one.start <= other.end and other.start <= one.end

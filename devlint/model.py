@@ -61,12 +61,10 @@ FixWhen = Literal["always", "sometimes", "hint", "never"]
 class Portability(NamedTuple):
     """That a finding is about other machines alone: the code is right on the machine that it was written for.
 
-    `stops`: a machine without the accelerator gets no further than this place. `decision`: what is to be decided, the same
-    text for all findings of a file that one choice settles; "" where a finding stands for itself. See `devlint.folding`.
+    `stops`: a machine without the accelerator gets no further than this place. See `devlint.folding`.
     """
 
     stops: bool = False
-    decision: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +73,7 @@ class RuleMeta:
 
     `portability`: of the rule's findings, where they do not say otherwise.
     `gives_way`: the codes of rules that say more of the same expression; where one of them reports it, this one does not.
+    `preview`: a new rule, whose findings may change with any version; it is opt-in, as `mark` says too.
     """
 
     code: str
@@ -88,6 +87,14 @@ class RuleMeta:
     opt_in: bool = False
     portability: Portability | None = None
     gives_way: tuple[str, ...] = ()
+    preview: bool = False
+
+    @property
+    def mark(self) -> str:
+        """How tables call a rule that is off by default; empty for one that is on."""
+        if self.preview:
+            return ", preview"
+        return ", off by default" if self.opt_in else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,18 @@ class RunDeviceNeed:
     choice: str = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
 
 
-Need = ImportNeed | RunDeviceNeed
+@dataclass(frozen=True, slots=True)
+class AlsoNeed:
+    """The decision of the fix settles another place of the file: `text` is put over `span`, once per file.
+
+    `text` is an expression; it names torch as the file spells it. A place that an edit of the fix touches is left alone.
+    """
+
+    span: Span
+    text: str
+
+
+Need = ImportNeed | RunDeviceNeed | AlsoNeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +174,9 @@ class Fix:
 class Finding:
     """What a rule says: the fact as a message, where, the remedy, and the places that explain it.
 
-    `severity`: where it differs from that of the rule. `portability`: None for what is wrong on every machine.
+    `severity`: where it differs from that of the rule. `portability`: None for what is wrong on every machine. `decision`:
+    what is to be decided, the same text for all findings of a file that one choice settles; "" where a finding stands for
+    itself. See `devlint.folding`.
     """
 
     span: Span
@@ -165,6 +185,7 @@ class Finding:
     because: tuple[Origin, ...] = ()
     severity: Severity | None = None
     portability: Portability | None = None
+    decision: str = ""
 
 
 class LeftAlone(NamedTuple):
@@ -183,6 +204,9 @@ class TextEdit(NamedTuple):
     start: int
     end: int
     text: str
+
+    def touches(self, other: TextEdit) -> bool:
+        return self.start <= other.end and other.start <= self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +258,9 @@ class Diagnostic:
     `cell`: in a notebook the number of the cell, counted from 1 over all cells; positions and offsets are then those of
     the cell. `context`: enclosing definitions and a checksum of the statement, which stay when rows shift. `certainty`:
     "assume" where the finding rests on the assumption that arguments, parameters and buffers may be on an accelerator; it
-    is a warning then, even if the rule's findings are errors. `portability`: as in `Finding`; `way`: where its statement
-    stands among those that run before it, see `devlint.folding`. `folded`: the findings that this one stands for in a report.
+    is a warning then, even if the rule's findings are errors. `portability`, `decision`: as in `Finding`; `way`: where its
+    statement stands among those that run before it, see `devlint.folding`. `folded`: the findings that this one stands for
+    in a report.
     """
 
     path: str
@@ -254,6 +279,7 @@ class Diagnostic:
     evidence: Evidence | None = None
     proof: Proof | None = None
     portability: Portability | None = None
+    decision: str = ""
     way: tuple[int, ...] = ()
     folded: tuple[Folded, ...] = ()
 
@@ -278,7 +304,8 @@ class FileResult:
 
     `others`: the other files that the findings follow from, as they were: `FileState.line` with the path from the file's
     directory. There are many of them in a project, and few different ones. `searched`: the names that were looked for
-    in the files of the project. `left_alone`: where rules are silent on purpose, with the reason for a message; only when
+    in the files of the project. `reached`: the files, from the file's directory, in which calls of this file make something
+    fail: those findings stand there. `left_alone`: where rules are silent on purpose, with the reason for a message; only when
     the linter explains. `gave_way`: what is not said because another finding says more of the same expression, by code and
     place.
     """
@@ -290,6 +317,7 @@ class FileResult:
     statistics: Statistics = field(default_factory=Statistics)
     others: list[str] = field(default_factory=list)
     searched: Search | None = None
+    reached: list[str] = field(default_factory=list)
     left_alone: list[Diagnostic] = field(default_factory=list)
     gave_way: list[tuple[str, Span]] = field(default_factory=list)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from devlint.config import BOOLEAN, SCHEMA, STRINGS, Setting, parse_toml
+from devlint.config import BOOLEAN, DEVICES, SCHEMA, STRINGS, Setting, parse_toml
 from devlint.errors import UsageError
 from devlint.names import did_you_mean
 
@@ -108,7 +108,7 @@ def _toml_value(setting: Setting, text: str, name: str) -> object:
     """The text of a variable as the TOML value of a setting: lists by commas, tables as TOML writes them."""
     if setting.kind is BOOLEAN:
         return _truth(text, name)
-    if setting.kind is STRINGS:
+    if setting.kind in (STRINGS, DEVICES):
         return [part.strip() for part in text.split(",") if part.strip()]
     if setting.kind.schema.get("type") == "object":
         return parse_toml(f"value = {text}", f"{name}: not a TOML table")["value"]

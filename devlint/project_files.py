@@ -36,6 +36,10 @@ class Search(NamedTuple):
     listing: str
     words: dict[str, list[str]]
 
+    def joined(self, other: Search | None) -> Search:
+        """This search and another one in the same project as one."""
+        return self if other is None else self._replace(words={**self.words, **other.words})
+
 
 class Files:
     """The files of one project as they were when it was listed. `listing` is a digest of their paths and states.

@@ -1,8 +1,8 @@
-"""Finds the rules: packages announce them under the entry point group `devlint.rules`, the shipped ones included.
+"""Finds the rules: the shipped ones, and those that packages announce under the entry point group `devlint.rules`.
 
-An entry point names a tuple of Rule classes. Any installed package can have one, so that only `builtin` is loaded
-unless the settings name others. The shipped rules are found without the installed packages' metadata, whose reading
-takes longer than linting a small file.
+An entry point names a tuple of Rule classes. Any installed package can have one, so only those that the settings name are
+loaded. The shipped rules are called `builtin`. They are found without the installed packages' metadata, whose reading takes
+longer than linting a small file.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from devlint import shipped
 from devlint.errors import RuleLoadError
 from devlint.model import ENGINE_RULES
 from devlint.rule import Rule
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 GROUP = "devlint.rules"
 BUILTIN = "builtin"
-SHIPPED = "devlint_rules:RULES"  # as pyproject.toml declares it
 
 
 def load_rules(plugins: Iterable[str] = ()) -> tuple[Rule[Any], ...]:
@@ -29,10 +29,8 @@ def load_rules(plugins: Iterable[str] = ()) -> tuple[Rule[Any], ...]:
     Raises RuleLoadError for an entry point that is missing or does not load, for codes or names that two rules share,
     and when there is no rule at all.
     """
-    names = set(plugins)
-    if names <= {BUILTIN}:
-        return check_rules(_instances(Shipped()))
-    return collect(announced(), plugins)
+    names = [name for name in dict.fromkeys(plugins) if name != BUILTIN]
+    return collect([Shipped(), *(announced() if names else ())], names)
 
 
 def announced() -> Iterable[EntryPoint]:
@@ -43,10 +41,12 @@ def announced() -> Iterable[EntryPoint]:
 
 
 class Shipped:
-    """The entry point of the shipped rules, without the package metadata that declares it."""
+    """The shipped rules as an entry point."""
 
     name = BUILTIN
-    value = SHIPPED
+
+    def __init__(self) -> None:
+        self.value = f"{shipped.package()}:RULES"
 
     def load(self) -> Any:
         """The tuple of classes. Raises ImportError or AttributeError."""
@@ -54,15 +54,13 @@ class Shipped:
         return getattr(importlib.import_module(module), attribute)
 
 
-def collect(found: Iterable[EntryPoint], plugins: Iterable[str] = ()) -> tuple[Rule[Any], ...]:
-    """`load_rules` on given entry points. An entry point listed twice with one target counts once."""
-    by_name: dict[str, EntryPoint] = {}
+def collect(found: Iterable[EntryPoint | Shipped], plugins: Iterable[str] = ()) -> tuple[Rule[Any], ...]:
+    """`load_rules` on given entry points, of which `builtin` is one. One that is listed twice with one target counts once."""
+    by_name: dict[str, EntryPoint | Shipped] = {}
     for point in found:
         first = by_name.setdefault(point.name, point)
         if first.value != point.value:
             raise RuleLoadError(f"two packages provide rules as {point.name!r}: {first.value} and {point.value}")
-    if BUILTIN not in by_name:
-        raise RuleLoadError(f"no rules found: devlint is not installed (no entry point {BUILTIN!r} in {GROUP!r})")
     rules: list[Rule[Any]] = []
     for name in dict.fromkeys((BUILTIN, *plugins)):
         if name not in by_name:

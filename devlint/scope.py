@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from devlint.identity import Key, keys
 from devlint.model import UNREADABLE_FILE, Diagnostic
@@ -15,10 +16,15 @@ Rows = tuple[tuple[int, int], ...]  # first and last of each range
 @dataclass(frozen=True, slots=True)
 class Scope:
     """`known`: the findings that do not count; `changed`: the rows that do, None for all. A file that cannot be read
-    always counts."""
+    always counts.
+
+    `elsewhere`: the changed rows of other files by their real paths, None where all of one is new. A finding counts where one
+    step of its chain is in such a row.
+    """
 
     known: frozenset[Key] = frozenset()
     changed: Rows | None = None
+    elsewhere: Mapping[str, Rows | None] = field(default_factory=dict)
 
     @property
     def is_everything(self) -> bool:
@@ -32,9 +38,19 @@ class Scope:
         return {
             key
             for key, diagnostic in zip(keys(diagnostics), diagnostics, strict=True)
-            if diagnostic.code != UNREADABLE_FILE.code
-            and (key in self.known or (self.changed is not None and not touches(rows(diagnostic), self.changed)))
+            if diagnostic.code != UNREADABLE_FILE.code and (key in self.known or not self._is_changed(diagnostic, rows))
         }
+
+    def _is_changed(self, diagnostic: Diagnostic, rows: Callable[[Diagnostic], Rows]) -> bool:
+        if self.changed is None or touches(rows(diagnostic), self.changed):
+            return True
+        for each in diagnostic.related:
+            path = os.path.realpath(each.path) if each.path != diagnostic.path else ""
+            if path in self.elsewhere:
+                changed = self.elsewhere[path]
+                if changed is None or touches(((each.start.row, each.end.row),), changed):
+                    return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def test_where_no_comment_can_stand_it_says_so(cli: Cli) -> None:
     Path("a.py").write_text(text)
     done = cli("a.py", "--add-ignore")
     assert done.code == 1
-    assert done.err == "warning: a.py:2:5: not silenced: no row of the statement can take a comment\n"
+    assert done.err == "warning: a.py:2:5: not silenced: no line of the statement can have a comment\n"
     assert Path("a.py").read_text() == text
 
 

@@ -67,9 +67,9 @@ def test_a_stale_entry_is_named_and_pruned(cli: Cli) -> None:
     write("a.py", FIRST)
     done = cli()
     assert done.code == 0
-    assert done.err == f"warning: {NAME}: 1 entry matches no problem any more; drop with --prune-baseline\n"
+    assert done.err == f"warning: {NAME}: 1 entry matches no problem any more; --prune-baseline removes old entries\n"
     done = cli("--prune-baseline")
-    assert f"Dropped 1 entry of {NAME} that matches no problem any more.\n" in done.out
+    assert f"Removed 1 entry from {NAME}: no problem matches any more.\n" in done.out
     assert cli().err == ""
     assert len(json.loads(Path(NAME).read_text())["findings"]["a.py"]) == 1
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from devlint import cache, fingerprint, worker
+from devlint import cache, fingerprint, shipped, worker
 from devlint.cache import DIRECTORY
 from devlint.cli import main
 from devlint.codec import dump, load
@@ -189,13 +189,25 @@ def test_another_version_checks_anew(check: Check, checked: list[str], monkeypat
 
 
 def test_a_changed_rule_package_checks_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "devlint_rules").mkdir()
-    rule = tmp_path / "devlint_rules" / "__init__.py"
+    (tmp_path / shipped.CHECKOUT).mkdir()
+    rule = tmp_path / shipped.CHECKOUT / "__init__.py"
     rule.write_text("RULES = ()\n")
+    monkeypatch.setattr(shipped, "package", lambda: shipped.CHECKOUT)
     monkeypatch.setattr(fingerprint, "_folder", lambda package: str(tmp_path / package))
     before = fingerprint.code_stamp()
     assert fingerprint.code_stamp() == before
     rule.write_text("RULES = ( )\n")
+    assert fingerprint.code_stamp() != before
+
+
+@pytest.mark.parametrize("part", ["facts", "inference"])
+def test_a_change_far_below_in_devlint_checks_anew(part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / part / "deep" / "deeper" / "a.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("x = 1\n")
+    monkeypatch.setattr(fingerprint, "__file__", str(tmp_path / "fingerprint.py"))
+    before = fingerprint.code_stamp()
+    module.write_text("x = 12\n")
     assert fingerprint.code_stamp() != before
 
 
@@ -231,8 +243,9 @@ def test_standard_input_leaves_no_trace(check: Check, monkeypatch: pytest.Monkey
 MODULES = """
 import sys
 from devlint.cli import main
+from devlint.shipped import CHECKOUT, INSTALLED
 code = main(["check", "."])
-heavy = ("devlint.engine", "devlint.registry", "devlint.facts", "devlint.rule", "devlint_rules", "libcst", "devlint.pool")
+heavy = ("devlint.engine", "devlint.registry", "devlint.facts", "devlint.rule", "libcst", "devlint.pool", CHECKOUT, INSTALLED)
 print([name for name in heavy if name in sys.modules])
 """
 

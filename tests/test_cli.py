@@ -183,7 +183,7 @@ def test_rule_as_json(run: Run) -> None:
     one = json.loads(run("rule", "DEV501", "--output-format", "json").out)
     assert (one["code"], one["name"], one["since"]) == ("DEV501", "create-then-move", "0.1.0")
     assert set(one) == {
-        "code", "name", "summary", "level", "severity", "fix", "since", "opt_in", "words", "explanation", "options",
+        "code", "name", "summary", "level", "severity", "fix", "since", "opt_in", "preview", "words", "explanation", "options",
         "url",
     }  # fmt: skip
     rows = json.loads(run("rule", "--all", "--output-format", "json").out)

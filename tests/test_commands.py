@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from devlint import shipped
 from devlint.cli import COMMANDS, main
 from devlint.commands.completion import PARSERS, options_of
 from devlint.commands.page import laid_out
@@ -136,6 +137,42 @@ def test_what_is_there_is_left_alone(name: str, text: str) -> None:
     Path(name).write_text(text)
     assert run("init")[0] == 2
     assert Path(name).read_text() == text
+
+
+def test_init_leaves_the_torch_version_to_the_packaging_files() -> None:
+    Path("pyproject.toml").write_text('[project]\nname = "x"\ndependencies = ["torch>=2.4"]\n')
+    assert run("init")[0] == 0
+    assert '# torch-version = "2.4"' in Path("pyproject.toml").read_text()
+    assert load(Path("pyproject.toml")).torch_version is None
+
+
+def test_init_writes_the_devices_that_the_classifiers_name() -> None:
+    Path("pyproject.toml").write_text('[project]\nname = "x"\nclassifiers = ["Environment :: GPU :: NVIDIA CUDA"]\n')
+    assert run("init")[0] == 0
+    assert load(Path("pyproject.toml")).targets == ("cuda",)
+
+
+def test_init_excludes_the_submodules_of_git() -> None:
+    Path(".gitmodules").write_text('[submodule "a"]\n\tpath = third_party/a\n\turl = ../a\n')
+    assert run("init")[0] == 0
+    assert load(Path("devlint.toml")).extend_exclude == ("third_party/a",)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [('"any"', ("any",)), ('["any"]', ("any",)), ('["cuda", "mps"]', ("cuda", "mps")), ("[]", ())],
+)
+def test_targets_are_a_word_or_a_list(written: str, read: tuple[str, ...]) -> None:
+    Path("devlint.toml").write_text(f"targets = {written}\n")
+    assert load(Path("devlint.toml")).targets == read
+
+
+@pytest.mark.parametrize("written", ['"cuda:0"', "1", '["CUDA"]', "[1]"])
+def test_targets_that_are_no_types_of_devices(written: str) -> None:
+    Path("devlint.toml").write_text(f"targets = {written}\n")
+    code, _, err = run("check")
+    assert code == 2
+    assert 'expected "any" or a list of types of devices' in err
 
 
 @pytest.mark.parametrize(
@@ -308,7 +345,7 @@ main(sys.argv[1:])
 print("\\n" + " ".join(sorted(sys.modules)))
 """
 NEVER = {"torch", "numpy", "libcst.matchers", "libcst.codemod", "importlib.metadata", "asyncio", "multiprocessing"}
-LINTING = {"devlint.engine", "devlint.facts", "devlint_rules", "libcst"}
+LINTING = {"devlint.engine", "devlint.facts", shipped.CHECKOUT, shipped.INSTALLED, "libcst"}
 
 
 @pytest.mark.parametrize(

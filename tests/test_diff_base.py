@@ -49,7 +49,7 @@ def test_only_what_a_changed_row_brings_is_reported(repository: Cli) -> None:
     done = repository("--diff-base", "HEAD")
     assert done.code == 1
     assert places(done) == ["a.py:4:5:"]
-    assert "2 problems in rows that did not change not shown.\n" in done.out
+    assert "2 problems on unchanged lines not shown.\n" in done.out
 
 
 def test_nothing_changed_is_clean(repository: Cli) -> None:

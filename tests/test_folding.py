@@ -23,9 +23,7 @@ def reported(cli: Cli, text: str, *arguments: str) -> list[str]:
 
 
 def test_twelve_lines_are_one_finding(cli: Cli) -> None:
-    assert reported(cli, TWELVE) == [
-        "a.py:3:23: DEV201 [*] device is hardcoded to `cuda:0`, written 12 times (lines 3-14)"
-    ]
+    assert reported(cli, TWELVE) == ["a.py:3:23: DEV201 [*] device is hardcoded to `cuda:0` (12 times: lines 3-14)"]
 
 
 def test_one_fix_settles_all_of_them(cli: Cli) -> None:
@@ -45,7 +43,7 @@ def test_the_fix_of_the_finding_holds_every_edit_and_the_definition_once(cli: Cl
 def test_both_ways_to_name_a_card_are_one_decision(cli: Cli) -> None:
     text = 'import torch\n\nx = torch.rand(3).cuda()\ny = torch.rand(3, device="cuda:0")\n'
     assert reported(cli, text) == [
-        "a.py:3:5: DEV202 [*] `.cuda()` only runs with `cuda`, written twice (lines 3 and 4)"
+        "a.py:3:5: DEV202 [*] `.cuda()` raises an error on a machine without CUDA (twice: lines 3 and 4)"
     ]
 
 
@@ -59,16 +57,17 @@ def test_places_in_several_functions_are_one_decision(cli: Cli) -> None:
 def test_each_of_several_cards_is_a_decision(cli: Cli) -> None:
     line = 'torch.rand(3, device="cuda:{}")\n'
     text = "import torch\n\n" + line.format(0) * 2 + line.format(1) * 3
-    assert [line.partition(", written ")[2] for line in reported(cli, text)] == [
-        "twice (lines 3 and 4)",
-        "3 times (lines 5-7)",
+    assert [line.partition("`cuda:")[2][3:] for line in reported(cli, text)] == [
+        "(twice: lines 3 and 4)",
+        "(3 times: lines 5-7)",
     ]
 
 
 def test_what_a_machine_never_reaches_is_folded(cli: Cli) -> None:
     text = "import torch\n\n\ndef f():\n    x = torch.rand(3).cuda()\n    torch.cuda.synchronize()\n    return x\n"
     assert reported(cli, text) == [
-        "a.py:5:9: DEV202 `.cuda()` only runs with `cuda`; this finding includes line 6 (DEV205), which has the same problem"
+        "a.py:5:9: DEV202 `.cuda()` raises an error on a machine without CUDA; this finding includes line 6 (DEV205), which "
+        "has the same problem"
     ]
 
 
@@ -96,12 +95,12 @@ def test_what_is_wrong_on_every_machine_stands_for_itself(cli: Cli) -> None:
 
 def test_a_comment_on_a_folded_line_is_used(cli: Cli) -> None:
     text = "import torch\n\nx = torch.rand(3).cuda()\ny = torch.rand(3).cuda()  # devlint: ignore[DEV202]\n"
-    assert reported(cli, text) == ["a.py:3:5: DEV202 [*] `.cuda()` only runs with `cuda`"]
+    assert reported(cli, text) == ["a.py:3:5: DEV202 [*] `.cuda()` raises an error on a machine without CUDA"]
 
 
 def test_a_comment_on_the_first_line_leaves_the_others(cli: Cli) -> None:
     text = "import torch\n\nx = torch.rand(3).cuda()  # devlint: ignore[DEV202]\ny = torch.rand(3).cuda()\n"
-    assert reported(cli, text) == ["a.py:4:5: DEV202 [*] `.cuda()` only runs with `cuda`"]
+    assert reported(cli, text) == ["a.py:4:5: DEV202 [*] `.cuda()` raises an error on a machine without CUDA"]
 
 
 def test_a_baseline_with_every_place_stays_whole(cli: Cli) -> None:
@@ -114,7 +113,7 @@ def test_a_new_place_beside_those_of_a_baseline_is_reported_alone(cli: Cli) -> N
     Path("a.py").write_text(TWELVE)
     cli(*ALL, "--write-baseline")
     found = reported(cli, TWELVE + "z = torch.rand(2).cuda()\n")
-    assert found == ["a.py:15:5: DEV202 [*] `.cuda()` only runs with `cuda`"]
+    assert found == ["a.py:15:5: DEV202 [*] `.cuda()` raises an error on a machine without CUDA"]
 
 
 def test_blocks_of_a_document_decide_each_for_itself(cli: Cli) -> None:
@@ -153,3 +152,65 @@ def way_of(text: str, line: int) -> tuple[int, ...]:
 )
 def test_a_place_dominates_what_runs_only_after_it(text: str, first: int, second: int, expected: bool) -> None:
     assert dominates(way_of(text, first), way_of(text, second)) is expected
+
+
+# Findings that are wrong on every machine
+
+LOADED = """import torch
+from torch.utils.data import DataLoader, Dataset
+
+device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+
+class Rows(Dataset):
+    def __getitem__(self, i):
+{moves}
+
+"""
+LOADER = "\n\ndef loader(rows):\n    return DataLoader(Rows(), num_workers=4)\n"
+
+
+def moved(cli: Cli, text: str) -> list[str]:
+    Path("a.py").write_text(text)
+    return [line for line in cli("--select", "DEV605").out.splitlines() if line.startswith("a.py:")]
+
+
+def test_the_moves_of_one_dataset_are_one_finding(cli: Cli) -> None:
+    moves = "        x = torch.zeros(3).to(device)\n        y = torch.ones(3).to(device)\n        return x, y"
+    assert moved(cli, LOADED.format(moves=moves) + LOADER) == [
+        "a.py:9:13: DEV605 `__getitem__` uses the accelerator, but it runs in a worker process of the data loader "
+        "(twice, lines 9 and 10)"
+    ]
+
+
+def test_moves_in_both_arms_of_a_choice_are_one_finding(cli: Cli) -> None:
+    moves = (
+        "        if i:\n            return torch.tensor(i, device=device)\n"
+        "        return torch.tensor([0, 0], device=device), torch.tensor([1, 0]).to(device)"
+    )
+    (line,) = moved(cli, LOADED.format(moves=moves) + LOADER)
+    assert line.endswith(" (3 times, lines 10 and 11)")
+
+
+def test_each_dataset_is_a_decision(cli: Cli) -> None:
+    moves = "        return torch.zeros(3).to(device)"
+    other = LOADED.format(moves=moves).partition("class ")[2].replace("Rows", "Others")
+    lines = moved(cli, LOADED.format(moves=moves) + "\nclass " + other + LOADER)
+    assert [line.split(":")[1] for line in lines] == ["9", "14"]
+
+
+def test_the_moves_of_one_collate_function_are_one_finding(cli: Cli) -> None:
+    text = (
+        "import torch\nfrom torch.utils.data import DataLoader\n\n\n"
+        "def collate(rows):\n    x = torch.stack(rows).to('cuda')\n    return x, torch.zeros(3, device='cuda')\n\n\n"
+        "def loader(rows):\n    return DataLoader(rows, collate_fn=collate, num_workers=4)\n"
+    )
+    (line,) = moved(cli, text)
+    assert line.endswith(" (twice, lines 6 and 7)")
+
+
+def test_a_folded_finding_of_a_dataset_lists_the_others(cli: Cli) -> None:
+    moves = "        return torch.zeros(3).to(device), torch.ones(3).to(device)"
+    Path("a.py").write_text(LOADED.format(moves=moves) + LOADER)
+    (row,) = json.loads(cli("--select", "DEV605", "--output-format", "json").out)
+    assert [each["location"]["row"] for each in row["folded"]] == [9]

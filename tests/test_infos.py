@@ -33,12 +33,12 @@ def test_three_infos_are_shown_a_line_each_and_the_rest_is_counted(cli: Cli, for
     assert [line.split(": ")[1][:16] for line in lines if line.startswith("a.py:")] == ["DEV506 info"] * 3 or (
         sum("DEV506" in line and " info: " in line for line in lines) == 3
     )
-    assert "2 more of severity info: `--min-severity info` shows all." in lines
+    assert "2 more with severity `info`: `--min-severity info` shows all." in lines
 
 
 def test_no_more_than_three_need_no_count(cli: Cli) -> None:
     write(3)
-    assert "more of severity info" not in cli(*INFO).out
+    assert "more with severity `info`" not in cli(*INFO).out
 
 
 def test_the_switch_shows_and_counts_all(cli: Cli) -> None:

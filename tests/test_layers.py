@@ -17,10 +17,11 @@ from devlint.facts.interpreter import machine
 from devlint.facts.interpreter.flow import Flow
 
 ROOT = Path(__file__).parents[1]
+RULES = "rules/devlint_rules/"
 
 # A part imports its own level and those below. Parts that are not named stand above all of them.
 LEVELS = (
-    ("reading", "model", "errors", "settings", "file_state", "project_files"),
+    ("reading", "model", "errors", "settings", "file_state", "project_files", "shipped"),
     ("source", "knowledge"),
     ("facts",),
     ("inference",),
@@ -61,9 +62,10 @@ def imports_of(file: str, text: str) -> Iterator[Import]:
             for alias in node.names:
                 yield Import(file, node.lineno, alias.name, at_run_time, at_once)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}:{node.lineno}: relative import"
+            assert node.level == 0 or file.startswith(RULES), f"{file}:{node.lineno}: relative import"
+            dots = "." * node.level
             for alias in node.names:
-                yield Import(file, node.lineno, f"{node.module}.{alias.name}", at_run_time, at_once)
+                yield Import(file, node.lineno, f"{dots}{node.module or ''}.{alias.name}", at_run_time, at_once)
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             for statement in node.body:
                 yield from walk(statement, False, at_once)
@@ -125,7 +127,20 @@ def test_upward_import_is_seen() -> None:
 
 
 def test_engine_never_imports_rules() -> None:
-    assert not [i for i in all_imports("devlint") if i.module.split(".")[0] in ("devlint_rules", "rules")]
+    rules = re.compile(r"(devlint_rules|rules|devlint\._rules)\b")
+    assert not [i for i in all_imports("devlint") if rules.match(i.module)]
+
+
+def test_one_module_of_the_engine_names_the_package_of_the_rules() -> None:
+    named = re.compile(r"""["'](devlint_rules|devlint\._rules)[."':]""")
+    files = (ROOT / "devlint").rglob("*.py")
+    assert [file.name for file in files if named.search(file.read_text(encoding="utf-8"))] == ["shipped.py"]
+
+
+def test_rules_import_each_other_relatively() -> None:
+    """A wheel has their package under another name than a checkout."""
+    absolute = [i for i in all_imports(RULES) if i.module.startswith(("devlint_rules", "devlint._rules"))]
+    assert not absolute
 
 
 def test_rules_import_nothing_of_devlint_but_its_api() -> None:

@@ -187,9 +187,9 @@ def test_nothing_is_too_new_where_nobody_states_a_lowest_torch(run: Run) -> None
 
 def test_settings_shown_name_where_the_lowest_torch_comes_from(run: Run) -> None:
     Path("a.py").write_text("import torch\n")
-    assert "# in force: 2.7 (nobody says, it is assumed)" in run("check", "--show-settings", "a.py").out
+    assert "# in force: 2.7 (assumed, because no file names a version)" in run("check", "--show-settings", "a.py").out
     Path("setup.cfg").write_text("[options]\ninstall_requires =\n    torch>=2.3\n")
-    assert "# in force: 2.3 (the project's packaging files ask for it)" in run("check", "--show-settings", "a.py").out
+    assert "# in force: 2.3 (from the project's packaging files)" in run("check", "--show-settings", "a.py").out
 
 
 OLD_NAME = """

@@ -97,3 +97,52 @@ def test_a_place_that_is_none(place: str, message: str, capsys: pytest.CaptureFi
 def test_a_line_past_the_end(program: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reveal", f"{program}:99"]) == 2
     assert "has 13 lines, not 99" in capsys.readouterr().err
+
+
+# -- the new inference
+
+
+def test_the_new_inference_answers_where_it_is_switched_on(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(program).with_name("devlint.toml").write_text('inference = "new"\n', encoding="utf-8")
+    out = reveal(f"{program}:5", capsys)
+    assert "  torch.zeros(3): tensor on the CPU, not 0-dim\n      line 5: created on the CPU here" in out
+
+
+def test_why_names_the_call_that_could_not_be_read(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reveal", f"{program}:6", "--why"]) == 0
+    out = capsys.readouterr().out
+    assert "  why `load() + x` is not reported\n      nobody knows where `load()` is" in out
+
+
+def test_why_of_a_line_without_tensors(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reveal", f"{program}:1", "--why"]) == 0
+    assert "  no operation on tensors on this line" in capsys.readouterr().out
+
+
+def test_why_follows_a_call_into_another_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "parts.py").write_text("import torch\n\n\ndef ones():\n    return torch.ones(3)\n", encoding="utf-8")
+    (tmp_path / "main.py").write_text(
+        "import torch\nfrom parts import ones\n\nprint(ones() + torch.ones(3).cuda())\n", encoding="utf-8"
+    )
+    assert main(["reveal", str(tmp_path / "main.py:4"), "--why"]) == 0
+    out = capsys.readouterr().out
+    assert "reported as DEV101 (error): the code names both places on one path" in out
+    assert f"{tmp_path / 'parts.py'} line 5: created on the CPU here" in out
+
+
+def test_json_of_why(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reveal", f"{program}:6", "--why", "--output-format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [each["text"] for each in answer["operations"]] == ["load() + x"]
+    assert answer["operations"][0]["code"] is None
+
+
+def test_why_names_the_call_in_another_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = "import torch\n\n\ndef add(x: torch.Tensor):\n    return x + torch.ones(3)\n"
+    (tmp_path / "parts.py").write_text(body, encoding="utf-8")
+    call = "import torch\nfrom parts import add\n\nadd(torch.ones(3).cuda())\n"
+    (tmp_path / "main.py").write_text(call, encoding="utf-8")
+    assert main(["reveal", str(tmp_path / "parts.py:5"), "--why"]) == 0
+    out = capsys.readouterr().out
+    assert "reported as DEV102 (error): a call in the project hands over such a value" in out
+    assert f"{tmp_path / 'main.py'}:4 calls `add`" in out

@@ -65,7 +65,7 @@ CASES = {
         def test_move():
             make().cuda()
         """,
-        "6:5: DEV202 left alone: a check for cuda stands before this code, or before every call of it",
+        "6:5: DEV202 left alone: a check for cuda comes before this code, or before every call of it",
     ),
     "a file whose tests are marked": (
         """
@@ -83,7 +83,7 @@ CASES = {
 
         x = torch.zeros(3, device="cuda")
         """,
-        "4:27: DEV201 left alone: the file imports `triton`, which brings CUDA kernels (line 2)",
+        "4:27: DEV201 left alone: the file imports `triton`, which contains CUDA kernels (line 2)",
     ),
     "a compiled extension": (
         """
@@ -92,7 +92,7 @@ CASES = {
         def f(x):
             return roi_align_cuda.forward(x.cuda())
         """,
-        "5:35: DEV202 left alone: the file imports `roi_align_cuda`, which brings CUDA kernels (line 2)",
+        "5:35: DEV202 left alone: the file imports `roi_align_cuda`, which contains CUDA kernels (line 2)",
     ),
     "captured graphs": (
         """
@@ -251,7 +251,7 @@ def test_a_notebook_names_the_cell(cli: Cli) -> None:
         "nbformat_minor": 5,
     }
     write("a.ipynb", json.dumps(notebook))
-    place = "the file imports `triton`, which brings CUDA kernels (line 2 of cell 1)"
+    place = "the file imports `triton`, which contains CUDA kernels (line 2 of cell 1)"
     assert f"a.ipynb:cell 2:1:5: DEV202 left alone: {place}" in cli("-v", "a.ipynb").err
 
 

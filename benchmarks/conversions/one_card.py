@@ -2,7 +2,11 @@
 
     python benchmarks/conversions/one_card.py draw CLONES      # a seeded draw of files, into one_card.json
     python benchmarks/conversions/one_card.py convert CLONES   # converts and runs each; keeps what a reader wrote
+    python benchmarks/conversions/one_card.py print CLONES --keep PLACE   # each file before and after, for readers
     python benchmarks/conversions/one_card.py table            # the figures of the rows
+
+The second set for readers is drawn, printed and run by the same commands with `--rows one_card_fresh.json`; its draw has
+`--each 1 --seed 20261129`. `one_card.json` was drawn with `--each 3`, by an earlier order of the repositories.
 
 `CLONES` holds one clone for each repository, named `owner+name`, bare or not. A row has the commit and the path of a
 file, how many places named the card, whether `--fix` alone converts all of them, the size of the change, and how the
@@ -18,6 +22,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import io
+import itertools
 import json
 import os
 import random
@@ -40,13 +45,11 @@ from devlint.rulebook import Rulebook, rules_of
 from devlint.source import decode
 
 HERE = Path(__file__).resolve().parent
-ROWS = HERE / "one_card.json"
 DRIVERS = HERE / "one_card_drivers.json"  # what to call of files that run nothing by themselves
 DRAWN = 60
-FROM_ONE = 3  # files of one repository
+LARGEST = 400  # Python files of a repository at most
 FAMILIES = ("DEV1", "DEV2", "DEV3")  # what is about the device; how fast or how large the program is, is no conversion
 PLACES = 2  # places that name the card, at least
-SEED = 20261128
 LIMIT = 60  # seconds for one run
 DEVICES = {"cpu": "cpu", "cuda": "sim", "xpu": "sim:xpu"}
 _KEPT = re.compile(r"(\.py|/?(requirements[^/]*\.txt|environment[^/]*\.ya?ml|setup\.(py|cfg)|pyproject\.toml))$")
@@ -57,65 +60,85 @@ _PLACE = re.compile(r"\b(cuda|xpu|cpu)(:\d+)?\b")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=("draw", "convert", "table"))
+    parser.add_argument("what", choices=("draw", "convert", "print", "table"))
     parser.add_argument("clones", type=Path, nargs="?")
+    parser.add_argument("--rows", type=Path, default=HERE / "one_card.json", help="the file of the rows")
+    parser.add_argument("--each", type=int, default=3, help="files of one repository at most, for a draw")
+    parser.add_argument("--seed", type=int, default=20261128, help="of a draw")
     parser.add_argument("--only", default="", help="convert the rows whose repository or path holds this")
     parser.add_argument("--again", action="store_true", help="only the rows whose original took too long")
     parser.add_argument("--no-runs", action="store_true", help="convert alone, and keep what is known of runs")
     parser.add_argument("--keep", type=Path, help="write each change there, as a diff")
     arguments = parser.parse_args()
+    if arguments.rows.parent == Path():
+        arguments.rows = HERE / arguments.rows
     if arguments.what == "table":
-        print(figures(load()))
+        print(figures(load(arguments.rows)))
         return 0
     if arguments.clones is None:
         parser.error("the folder with the clones is missing")
     if arguments.what == "draw":
-        store(draw(arguments.clones))
+        store(draw(arguments.clones, arguments.each, arguments.seed), arguments.rows)
         return 0
-    rows = load()
+    rows = load(arguments.rows)
+    if arguments.what == "print":
+        for number, row in enumerate(rows, 1):
+            print_pair(row, arguments.clones, arguments.keep / f"{number:02}")
+        return 0
     for row in rows:
         if arguments.again and row["runs"].get("original") != "took too long":
             continue
         if arguments.only in f"{row['repository']}/{row['path']}":
             row.update(convert(row, arguments.clones, arguments.keep, not arguments.no_runs))
-            store(rows)
+            store(rows, arguments.rows)
             print(row["repository"], row["path"], row["safe"], row["runs"], flush=True)
     print(figures(rows))
     return 0
 
 
-def load() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads(ROWS.read_text(encoding="utf-8"))
+def load(place: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(place.read_text(encoding="utf-8"))
     return rows
 
 
-def store(rows: list[dict[str, Any]]) -> None:
-    ROWS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+def store(rows: list[dict[str, Any]], place: Path) -> None:
+    place.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 # Drawing
 
 
-def draw(clones: Path) -> list[dict[str, Any]]:
-    """Files in which one card is named without being asked for, at most three of a repository."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for clone in sorted(clones.iterdir()):
-        git = git_of(clone)
-        if git is None:
-            continue
-        name = clone.name.replace("+", "/", 1)
-        commit = run_git(git, "rev-parse", "HEAD").decode().strip()
-        with tempfile.TemporaryDirectory() as scratch:
-            tree = Path(scratch)
-            copy_out(git, commit, tree)
-            for path in sorted(tree.rglob("*.py")):
-                if places(path) >= PLACES:
-                    row = {"repository": name, "commit": commit, "path": path.relative_to(tree).as_posix()}
-                    found.setdefault(name, []).append(row)
-    chance = random.Random(SEED)
-    drawn = [row for name in sorted(found) for row in chance.sample(found[name], min(FROM_ONE, len(found[name])))]
-    chance.shuffle(drawn)
+def draw(clones: Path, each: int, seed: int) -> list[dict[str, Any]]:
+    """Files in which one card is named without being asked for, from repositories and files in an order that the seed gives."""
+    chance = random.Random(seed)
+    order = sorted(clone for clone in clones.iterdir() if git_of(clone) is not None)
+    chance.shuffle(order)
+    drawn: list[dict[str, Any]] = []
+    for clone in order:
+        found = drawn_of(clone, each, random.Random(f"{seed} {clone.name}"))
+        print(clone.name, [row["path"] for row in found], flush=True)
+        drawn += found
+        if len(drawn) >= DRAWN:
+            break
     return sorted(drawn[:DRAWN], key=lambda row: (row["repository"], row["path"]))
+
+
+def drawn_of(clone: Path, most: int, chance: random.Random) -> list[dict[str, Any]]:
+    """The first files of a repository, in an order by chance, that devlint offers to convert."""
+    git = git_of(clone)
+    assert git is not None
+    commit = run_git(git, "rev-parse", "HEAD").decode().strip()
+    name = clone.name.replace("+", "/", 1)
+    with tempfile.TemporaryDirectory() as scratch:
+        tree = Path(scratch)
+        copy_out(git, commit, tree)
+        files = sorted(tree.rglob("*.py"))
+        chance.shuffle(files)
+        offered = (path for path in files if len(files) <= LARGEST and places(path) >= PLACES)
+        return [
+            {"repository": name, "commit": commit, "path": path.relative_to(tree).as_posix()}
+            for path in itertools.islice(offered, most)
+        ]
 
 
 def places(path: Path) -> int:
@@ -187,6 +210,23 @@ def convert(row: dict[str, Any], clones: Path, keep: Path | None, wants_runs: bo
             "verdict": row.get("verdict", "") if same else "",
             "note": row.get("note", "") if same else "",
         }
+
+
+def print_pair(row: dict[str, Any], clones: Path, place: Path) -> None:
+    """Write one file before and after its conversion, and the change, into a folder."""
+    git = git_of(clones / row["repository"].replace("/", "+", 1))
+    assert git is not None, row["repository"]
+    with tempfile.TemporaryDirectory() as scratch:
+        before, after = Path(scratch) / "before", Path(scratch) / "after"
+        copy_out(git, row["commit"], before)
+        shutil.copytree(before, after)
+        fix(after / row["path"], Safety.SAFE, Safety.UNSAFE)
+        place.mkdir(parents=True, exist_ok=True)
+        shutil.copy(before / row["path"], place / "before.py")
+        shutil.copy(after / row["path"], place / "after.py")
+        change = difference(before / row["path"], after / row["path"]).splitlines()[2:]
+        heads = [f"--- before/{row['path']}", f"+++ after/{row['path']}"]
+        (place / "diff.txt").write_text("\n".join([*heads, *change]) + "\n", encoding="utf-8")
 
 
 def driver_of(row: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from devlint.config import Resolver
 from devlint.discover import Finder, Found, Target
 from devlint.embedded import MARKDOWN
 from devlint.errors import UsageError
-from devlint.model import UNREADABLE_FILE, Safety
+from devlint.model import UNREADABLE_FILE, Diagnostic, Safety
 from devlint.names import did_you_mean
 from devlint.overrides import options_from_environment, read_config_options, settings_from_environment
 from devlint.report import FORMATS, FileReport, Output, Run, count, load_format
@@ -124,20 +124,22 @@ class Check:
             self._terminal.write_bytes(self._stdin)  # excluded: goes through unchanged
         outcomes = self._watched(self._outcomes(tasks), len(tasks))
         files = [self._take(task, outcome, tally) for task, outcome in zip(tasks, outcomes, strict=True)]
+        files += self._take_reached(tasks, files, tally)
         notes, warnings = self._limits.close() if self._limits is not None else ([], [])
         for warning in warnings:
             self._warn(warning)
         if not self._args.diff:
-            plugins = tuple(sorted({name for task in tasks for name in task.plugins}))
             self._report(
                 Run(
                     files,
                     self._args.fix_only,
                     tally.errors,
                     tuple(notes),
-                    plugins,
+                    tuple(sorted({name for task in tasks for name in task.plugins})),
                     self._args.quiet,
                     self._args.verbose,
+                    self._titles(tasks),
+                    () if self._from_stdin or self._limits is not None else tuple(self._args.paths) or (".",),
                 )
             )
         else:
@@ -164,7 +166,7 @@ class Check:
     def _tasks(self, targets: Iterable[Target]) -> list[Task]:
         from devlint.rulebook import Rulebook
 
-        rulebook = Rulebook(
+        rulebook = self._rulebook = Rulebook(
             self._args.select,
             self._args.extend_select,
             (*(self._args.ignore or ()), *(self._args.extend_ignore or ())),
@@ -179,6 +181,11 @@ class Check:
             self._finder.config_for("."), os.getcwd()
         )  # a misspelt selector is an error without a file too
         return [self._task(target, rulebook) for target in targets]
+
+    def _titles(self, tasks: Iterable[Task]) -> dict[str, str]:
+        """What each rule flags, by code: the metadata that the settings of the tasks came from."""
+        sets = {task.plugins for task in tasks}
+        return {meta.code: meta.summary for plugins in sets for meta in self._rulebook.metas(plugins)}
 
     def _task(self, target: Target, rulebook: Rulebook) -> Task:
         unsafe = target.config.unsafe_fixes if self._args.unsafe_fixes is None else self._args.unsafe_fixes
@@ -222,8 +229,11 @@ class Check:
 
         return run_all(tasks, self._args.jobs)
 
-    def _take(self, task: Task, outcome: Outcome, tally: _Tally) -> FileReport:
-        """Print what belongs to one file alone, count, and keep what the report needs."""
+    def _take(self, task: Task, outcome: Outcome, tally: _Tally, whole: bool = True) -> FileReport:
+        """Print what belongs to one file alone, count, and keep what the report needs.
+
+        `whole`: the outcome holds all findings of its file.
+        """
         for error in outcome.errors:
             self._terminal.error(error)
         for warning in outcome.warnings:
@@ -234,7 +244,7 @@ class Check:
         if self._fixing and task.left is not None and report.result.diagnostics:
             self._terminal.warning(f"{task.name}: not changed: a link leads to it out of {task.left}")
         if self._limits is not None:
-            self._limits.take(task, outcome)
+            self._limits.take(task, outcome, whole)
         if self._args.verbose:
             from devlint.report.explained import lines
 
@@ -254,6 +264,32 @@ class Check:
         report = replace(report, counts_info=task.settings.counts_info)
         tally.problems += len(report.problems)
         return report
+
+    def _take_reached(self, tasks: Sequence[Task], files: Sequence[FileReport], tally: _Tally) -> list[FileReport]:
+        """The findings in files that nobody named which a call in a named file brings about, and no others."""
+        named = {task.path for task in tasks}
+        ways = zip(tasks, files, strict=True)
+        paths = {
+            os.path.normpath(os.path.join(os.path.dirname(task.path), way))
+            for task, file in ways
+            for way in file.result.reached
+        }
+        if self._from_stdin or paths <= named or (self._limits is not None and self._limits.is_writing):
+            return []
+        targets = filter(None, map(self._finder.followed, sorted(paths - named)))
+        found = [
+            replace(task, applied=frozenset(), fix=False, write=False, add_ignore=None, scope=None)
+            for task in self._tasks(targets)
+        ]
+        reports = []
+        for task, outcome in zip(found, self._outcomes(found), strict=True):
+            result = outcome.report.result
+            result.diagnostics = [each for each in result.diagnostics if _is_called_from(each, named)]
+            result.suppressed = [each for each in result.suppressed if _is_called_from(each, named)]
+            result.left_alone = []
+            if result.diagnostics:
+                reports.append(self._take(task, outcome, tally, whole=False))
+        return reports
 
     def _report(self, run: Run) -> None:
         to_stderr = self._from_stdin and self._fixing
@@ -329,10 +365,15 @@ class Check:
         return did_you_mean(path, COMMANDS) if is_word else ""
 
 
+def _is_called_from(diagnostic: Diagnostic, named: Collection[str]) -> bool:
+    """Whether a call in one of these files (absolute) brings a finding about."""
+    return diagnostic.evidence == "called" and any(os.path.abspath(each.path) in named for each in diagnostic.related)
+
+
 def _folded(report: FileReport) -> FileReport:
     """A report whose findings stand for those that they settle."""
     result = report.result
-    if all(each.portability is None for each in (*result.diagnostics, *report.fixed)):
+    if not any(each.decision or each.portability for each in (*result.diagnostics, *report.fixed)):
         return report
     from devlint.folding import fold
 

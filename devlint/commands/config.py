@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from devlint.commands import shell
-from devlint.config import PER_FILE, SCHEMA, STRINGS, Setting, to_toml
+from devlint.config import DEVICES, PER_FILE, SCHEMA, STRINGS, Setting, to_toml
 from devlint.errors import UsageError
 from devlint.names import did_you_mean
 from devlint.terminal import Terminal
 
 _EXAMPLES = {
+    "targets": '"any"',
     "extend": '"../devlint.toml"',
     "required-version": '">=0.1,<1"',
     "select": '["DEV1", "DEV2"]',
@@ -126,7 +127,7 @@ def _json_value(setting: Setting) -> Any:
         return {}
     if setting.kind is PER_FILE:
         return {pattern: list(rules) for pattern, rules in default or ()}  # type: ignore[attr-defined]
-    if isinstance(default, tuple) and setting.kind is not STRINGS:
+    if isinstance(default, tuple) and setting.kind not in (STRINGS, DEVICES):
         return ".".join(map(str, default))
     return list(default) if isinstance(default, tuple) else default
 

@@ -47,6 +47,7 @@ class Limits:
         self._changing = bool(changing)
         self._baseline = self._find_baseline(args, config, near)
         self._changes: Changes | None = None
+        self._elsewhere: dict[str, Rows | None] | None = None
         if args.diff_base:
             from devlint.diff_base import Changes
 
@@ -70,6 +71,11 @@ class Limits:
 
         return Baseline(path) if self._writes and not path.exists() else load(path)
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether the run writes or prunes a baseline, of which each file is whole."""
+        return self._writes or self._prunes
+
     def scope(self, name: str) -> Scope | None:
         """What counts of a file; None when everything does."""
         if self._baseline is None and self._changes is None:
@@ -78,15 +84,20 @@ class Limits:
 
         known = self._baseline.known(name) if self._baseline is not None and not self._writes else frozenset()
         changed = self._changes.rows(name) if self._changes is not None else None
-        scope = Scope(known, changed)
+        if changed is not None and self._elsewhere is None and self._changes is not None:
+            self._elsewhere = self._changes.elsewhere()
+        scope = Scope(known, changed, self._elsewhere or {})
         return None if scope.is_everything else scope
 
-    def take(self, task: Task, outcome: Outcome) -> None:
-        """Leave out of a report what does not count; note what the baseline needs."""
+    def take(self, task: Task, outcome: Outcome, whole: bool = True) -> None:
+        """Leave out of a report what does not count; note what the baseline needs.
+
+        `whole`: the report holds all findings of its file, so that a baseline can be compared with it.
+        """
         result = outcome.report.result
         on = task.settings.select
         unread = any(each.code == UNREADABLE_FILE.code and each.cell is None for each in result.diagnostics)
-        is_whole = not outcome.errors and not unread
+        is_whole = whole and not outcome.errors and not unread
         if self._baseline is not None and not self._changing and is_whole:
             if self._writes:
                 self._recorded += self._baseline.record(task.name, result.diagnostics, on)
@@ -124,15 +135,15 @@ class Limits:
             elif self._prunes:
                 self._baseline.prune()
                 self._baseline.write()
-                notes.append(f"Dropped {_entries(stale)} of {path} that {_match(stale)} no problem any more.")
+                notes.append(f"Removed {_entries(stale)} from {path}: no problem matches any more.")
             elif stale and not self._changing:
                 warnings.append(
-                    f"{path}: {_entries(stale)} {_match(stale)} no problem any more; drop with --prune-baseline"
+                    f"{path}: {_entries(stale)} {_match(stale)} no problem any more; --prune-baseline removes old entries"
                 )
             if self._in_baseline:
                 notes.append(f"{count(self._in_baseline, 'problem')} in {path} not shown.")
         if self._unchanged:
-            notes.append(f"{count(self._unchanged, 'problem')} in rows that did not change not shown.")
+            notes.append(f"{count(self._unchanged, 'problem')} on unchanged lines not shown.")
         return notes, warnings
 
 

@@ -138,7 +138,7 @@ def _add_rules(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--min-severity",
         choices=SEVERITY_NAMES,
-        help="report only findings of this severity or higher. With `info`, findings of severity info fail the run too",
+        help="report only findings of this severity or higher. With `info`, findings with severity `info` fail the run too",
     )
     group.add_argument(
         "--inference",

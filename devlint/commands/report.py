@@ -30,12 +30,14 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `devlint report`."""
     result = shell.Parser(
         prog="devlint report",
-        description="Print a small example of what devlint says of a line, or of its silence there. The names and texts of "
-        "the program are replaced. Nothing is sent anywhere, and nothing is run.",
+        description="Print a small example of the finding on a line, or of a bug that devlint misses there. The example has "
+        "other names and strings than your program. devlint does not run your program and sends nothing.",
         allow_abbrev=False,
     )
     result.add_argument("place", metavar="FILE:LINE", help="the line, such as train.py:42")
-    result.add_argument("--seconds", type=float, default=30.0, help="how long to look for a smaller one (default: 30)")
+    result.add_argument(
+        "--seconds", type=float, default=30.0, help="the time limit for making the example smaller (default: 30)"
+    )
     shell.add_color(result)
     return result
 
@@ -51,7 +53,7 @@ def _show(args: argparse.Namespace, terminal: Terminal) -> None:
 def lines(made: Example) -> Iterator[str]:
     """An example as Markdown."""
     found = made.finding
-    yield f"**{found.code} {found.name}**: a finding" if found is not None else "**A silence of devlint**"
+    yield f"**{found.code} {found.name}**: a finding" if found is not None else "**A missed bug**"
     yield ""
     yield "```python"
     yield made.program.rstrip("\n")
@@ -61,14 +63,14 @@ def lines(made: Example) -> Iterator[str]:
     yield "```"
     yield f"{', '.join(_versions())}."
     if "..." in made.program:
-        yield "`...` stands for what does not matter."
+        yield "`...` replaces code that does not matter."
     settings = list(_settings(made.settings))
     if settings:
         yield f"Settings: {', '.join(settings)}."
     if not made.alone:
-        yield "The example needs other files of its project: by itself it does not show this."
+        yield "The finding depends on other files of the project. The example alone does not show it."
     if not made.is_smallest:
-        yield "The time was over before the example was as small as it can be (`--seconds`)."
+        yield "The time limit (`--seconds`) ended the search, so a smaller example may exist."
 
 
 def _versions() -> Iterator[str]:

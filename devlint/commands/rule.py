@@ -119,15 +119,15 @@ class Explained:
             rows = [f'* `extend-select = ["{code}"]` turns the rule on.', *rows]
         if "assume" in self.meta.level:
             rows.append(
-                "* `assume-accelerator = false` drops the findings that assume that a value is on an accelerator."
+                "* `assume-accelerator = false` turns off the findings that assume that a value may be on an accelerator."
             )
             rows.append("* `functions` lists functions of the project that move a value to a device.")
         if self.meta.fix in ("always", "sometimes") and code not in _OWN:
             rows.append(
-                "* `torch-version` sets the lowest torch that you support. Fixes use only functions that this version has."
+                "* `torch-version` sets the lowest torch version that you support. Fixes use only functions of this version."
             )
             rows.append(
-                "* `extend-safe-fixes`, `extend-unsafe-fixes` and `unfixable` change how the fixes are applied."
+                "* `extend-safe-fixes` and `extend-unsafe-fixes` change whether a fix is safe. `unfixable` turns fixes off."
             )
         if code == UNREADABLE_FILE.code:
             rows = [
@@ -148,6 +148,7 @@ class Explained:
             "fix": meta.fix,
             "since": meta.since,
             "opt_in": meta.opt_in,
+            "preview": meta.preview,
             "words": list(meta.words),
             "explanation": self.text,
             "options": self.options,
@@ -225,7 +226,7 @@ def _laid_out(text: str, style: Style) -> str:
 
 def _page(rule: Explained, style: Style) -> str:
     meta = rule.meta
-    opt_in = " · off by default" if meta.opt_in else ""
+    opt_in = (" · preview" if meta.preview else "") + (" · off by default" if meta.opt_in else "")
     fix = "suggestion only" if meta.fix == "hint" else meta.fix
     facts = f"severity: {meta.severity.value} · fix: {fix} · since {meta.since}{opt_in}"
     title = style.bold(f"# {meta.name} ({meta.code})")

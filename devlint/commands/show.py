@@ -18,6 +18,10 @@ def settings_lines(target: Target) -> list[str]:
         lines.append(f"# {setting.key} is not set" if value is None else f"{setting.key} = {to_toml(setting, value)}")
         if setting.attribute == "torch_version" and value is None:
             major, minor = config.lowest_torch
-            whose = "the project's packaging files ask for it" if config.states_torch else "nobody says, it is assumed"
+            whose = (
+                "from the project's packaging files"
+                if config.states_torch
+                else "assumed, because no file names a version"
+            )
             lines.append(f"# in force: {major}.{minor} ({whose})")
     return lines

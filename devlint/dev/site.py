@@ -42,7 +42,7 @@ GUIDES = (
 PICTURES = "pictures"  # the folder of the guides' pictures
 
 FAMILIES = {
-    "DEV1": "Values that meet on different devices",
+    "DEV1": "Values on different devices",
     "DEV2": "Code that only runs on one machine",
     "DEV3": "Calls that do not exist",
     "DEV4": "Timing",
@@ -59,6 +59,7 @@ def rule_page(rule: Explained) -> str:
     """The page of one rule in Markdown: what it is, its metadata as a table, the rest of its docstring, its settings."""
     meta = rule.meta
     opt_in = "only when selected" if meta.opt_in else "yes"
+    opt_in += " (preview)" if meta.preview else ""
     first, _, rest = rule.text.partition("\n\n")
     return (
         f"# {meta.code} {meta.name}\n\n{first}\n\n"
@@ -93,17 +94,16 @@ def pages(rules: Sequence[Explained], root: Path = ROOT) -> dict[str, str]:
     table = [
         "# Rules",
         "",
-        "*certain*: the code alone proves it. *assume*: proved under the assumption that arguments, parameters and",
+        "*certain*: the findings follow from the code, without an assumption. *assume*: the findings assume that tensor",
     ]
-    table += ["a `device` variable may be on an accelerator."]
+    table += ["arguments, module parameters and `device` variables may be on an accelerator."]
     for family, title in FAMILIES.items():
         table += ["", f"## {title}", "", "| code | name | what it flags | how sure | fix |", "|---|---|---|---|---|"]
         for rule in (each for each in rules if each.meta.code.startswith(family)):
             meta = rule.meta
             found[f"rules/{meta.code}.md"] = rule_page(rule)
-            opt_in = ", opt-in" if meta.opt_in else ""
             table.append(
-                f"| [{meta.code}]({meta.code}.md) | {meta.name} | {meta.summary} | {meta.level}{opt_in} | {meta.fix} |"
+                f"| [{meta.code}]({meta.code}.md) | {meta.name} | {meta.summary} | {meta.level}{meta.mark} | {meta.fix} |"
             )
     found["rules/index.md"] = "\n".join(table) + "\n"
     return found

@@ -148,11 +148,9 @@ def _markdown(task: Task, checker: Checker, raw: bytes) -> Outcome:
 
 def _of_block(diagnostic: Diagnostic, number: int) -> Diagnostic:
     """A finding that is no decision together with those of other blocks."""
-    portability = diagnostic.portability
-    if portability is None:
-        return diagnostic
-    decision = f"{number} {portability.decision}" if portability.decision else ""
-    return replace(diagnostic, portability=portability._replace(decision=decision), way=(-number - 1, *diagnostic.way))
+    decision = f"{number} {diagnostic.decision}" if diagnostic.decision else ""
+    way = (-number - 1, *diagnostic.way) if diagnostic.portability is not None else ()
+    return replace(diagnostic, decision=decision, way=way)
 
 
 def _add(total: Statistics, more: Statistics) -> None:

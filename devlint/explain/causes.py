@@ -24,6 +24,7 @@ from devlint.explain.chosen import (
     note_wrappers,
 )
 from devlint.explain.errors import LAST, DeviceError, recognise
+from devlint.explain.inferred import note_inferred
 from devlint.explain.logs import cleaned, in_order, of_process
 from devlint.explain.mended import Check, Next, next_stop
 from devlint.explain.order import bare, by_calls, is_scattered
@@ -174,6 +175,7 @@ def seek(search: Search, error: DeviceError) -> None:
     for each in operands(statement):
         search.value(each, at)
     follow_optimizer(search, statement)
+    note_inferred(search)
     if not search.found:
         text = "the origin of the operands of this line is unknown: print the `.device` of each, and move the wrong one"
         search.note(file, _on(statement, row), text, Trail(_UNTOLD))

@@ -91,16 +91,16 @@ def why_unknown(node: ast.expr, value: Value, flow: Flow) -> str:
     if isinstance(node, ast.Call):
         name = flow.text(node.func)
         if value.kind in TENSOR_KINDS:
-            return f"what `{name}` is given is on an unknown device, or on different ones by the path taken"
+            return f"the arguments of `{name}` are on an unknown device, or their devices depend on the path through the code"
         return f"devlint does not know what `{name}` returns"
     if isinstance(node, ast.BinOp):
-        return "one side is unknown"
+        return "one operand is unknown"
     if isinstance(node, ast.Name):
         for function in flow.functions.values():
             if parameter_of(function.node.args, node.id) is not None and encloses(function.node, node):
                 return f"`{node.id}` is an argument, and nothing shows that it is a tensor"
-        return f"`{node.id}` comes from something unknown, or is on different devices by the path taken"
-    return f"nothing binds `{flow.text(node)}` to something known"
+        return f"devlint does not know where `{node.id}` comes from, or its device depends on the path through the code"
+    return f"devlint does not know the value of `{flow.text(node)}`"
 
 
 def row_of(origin: Origin, source: Source) -> int | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts import Facts
 from devlint.fix.doubts import doubt, misplaced
-from devlint.fix.needs import needs_of
+from devlint.fix.needs import also_of, needs_of
 from devlint.fix.reach import too_new
 from devlint.fix.rows import REST_OF_ROW, CannotEditError, newline_of, starts_row
 from devlint.model import (
@@ -36,7 +36,7 @@ from devlint.tree import Chunk, Head, Tree
 if TYPE_CHECKING:
     import libcst as cst
 
-_NO_HARMLESS_EDIT = "a comment would be lost, or the statement shares its row with others"
+_NO_HARMLESS_EDIT = "the fix would remove a comment, or the line contains other statements"
 _ACCELERATOR = "torch.accelerator."  # newer than the oldest torch that devlint knows
 _WORD = re.compile(r"\w")
 _BLANK_ROW = re.compile(r"[ \t\f]*(?:\r\n|\r|\n)")
@@ -66,17 +66,18 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
             if other.start < one.end or (one.start, one.end) == (other.start, other.end):
                 raise ValueError(f"edits of the fix {fix.title!r} overlap")
         shared = needs_of(fix, tree, facts)
+        also = [each for each in also_of(fix, shared) if not any(map(each.touches, edits))]
     except CannotEditError:
         return hint
     if any(need.start > edits[0].start for need in shared):
-        return replace(hint, why="what it needs would be defined after its use")
+        return replace(hint, why="the fix would use a name before the name is defined")
     safety, why, title = fix.safety, "", fix.title
     if safety is Safety.SAFE and (why := doubt(fix, tree) or ""):
         safety = Safety.UNSAFE
     if not settings.torch_stated and any(_ACCELERATOR in each.text for each in (*edits, *shared)):
         lowest = ".".join(map(str, settings.torch_version))
         title += f" (assumes torch {lowest} or newer: `torch-version` is not set)"
-    return TextFix(title, safety, tuple(edits), tuple(shared), why)
+    return TextFix(title, safety, tuple(edits), (*shared, *also), why)
 
 
 AnyEdit = Edit | InsertStatement | ReplaceBlock

@@ -1,4 +1,4 @@
-"""What fixes need besides their edits: imports and the device of the run, each put into the file once.
+"""What fixes need besides their edits: imports, the device of the run, other places of the decision, each written once.
 
 An import goes after the imports at the top, the device's definition after the import of torch as well. A fix whose use
 of a need would come before it cannot be made.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from devlint.facts import Facts
 from devlint.fix.rows import REST_OF_ROW, CannotEditError, newline_of, starts_row
-from devlint.model import Fix, ImportNeed, RunDeviceNeed, TextEdit
+from devlint.model import AlsoNeed, Fix, ImportNeed, RunDeviceNeed, TextEdit
 from devlint.tree import Tree
 
 _TORCH_NAME = re.compile(r"\btorch(?:\.\w+)+")
@@ -43,6 +44,19 @@ def needs_of(fix: Fix, tree: Tree, facts: Facts) -> list[TextEdit]:
             definition = f"{need.name} = {_TORCH_NAME.sub(lambda name: spell(name[0]), need.choice)}"
             shared.append(_after(tree, after, definition, apart=True, ends=True))
     return shared
+
+
+def also_of(fix: Fix, defined: Sequence[TextEdit]) -> list[TextEdit]:
+    """The other places that the decision of a fix settles. `defined`: what the fix needs at the start of the file.
+
+    Raises CannotEditError where one would use a name before it is defined.
+    """
+    own = {need.name for need in fix.needs if isinstance(need, RunDeviceNeed)}
+    start = max((edit.start for edit in defined), default=0)
+    needs = [need for need in fix.needs if isinstance(need, AlsoNeed)]
+    if any(need.text in own and need.span.start < start for need in needs):
+        raise CannotEditError
+    return [TextEdit(need.span.start, need.span.end, need.text) for need in needs]
 
 
 def _last_setting(tree: Tree) -> int:

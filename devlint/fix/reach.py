@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from devlint.fix.doubts import parsed, texts
 from devlint.knowledge import Version, format_version
-from devlint.model import Fix, ReplaceBlock, RunDeviceNeed
+from devlint.model import AlsoNeed, Fix, ReplaceBlock, RunDeviceNeed
 from devlint.torch_range import names_of, needs, torch_range
 from devlint.tree import Tree
 
@@ -39,6 +39,7 @@ def _written(fix: Fix, tree: Tree) -> Iterator[tuple[ast.AST | None, ast.AST]]:
     """The code that a fix writes, each with the code that it replaces."""
     yield from ((old, new) for _, old, new in texts(fix, tree))
     codes = [need.choice for need in fix.needs if isinstance(need, RunDeviceNeed)]
+    codes += [need.text for need in fix.needs if isinstance(need, AlsoNeed)]
     codes += [tree.code(each) for edit in fix.edits if isinstance(edit, ReplaceBlock) for each in edit.new]
     yield from ((None, node) for node in map(parsed, codes) if node is not None)
 

@@ -179,7 +179,7 @@ def _try(
         if fresh.text != text:
             return attempt("the fixed file would be decoded differently")
         if fresh.text in seen or len(steps) == ROUNDS:
-            return attempt("the fix undoes another one")
+            return attempt("the fix undoes another fix")
         after, result = fresh, linter.check(fresh)
         steps.append((after, result, edits, batch))
         moves = Moves(edits)
@@ -191,18 +191,18 @@ def _try(
         new = _unaccounted(result, stay)
         for diagnostic in new:
             if diagnostic.code == UNREADABLE_FILE.code:
-                return attempt(f"the fixed file is not sound: {diagnostic.message} in row {diagnostic.start.row}")
+                return attempt(f"the fixed file has an error: {diagnostic.message} on line {diagnostic.start.row}")
             if any(_same(key, diagnostic) for key in gone):
-                return attempt("the finding stays")
+                return attempt("the fix does not remove the finding")
             if not _may_fix(diagnostic, allow):
-                return attempt(f"the fix brings {diagnostic.code} in row {diagnostic.start.row}")
+                return attempt(f"the fix causes {diagnostic.code} on line {diagnostic.start.row}")
         batch = new
     return attempt("")
 
 
 def _choose(found: Sequence[Diagnostic]) -> tuple[list[TextEdit], list[Diagnostic]]:
     """The edits of the fixes that fit together, and their findings. What one decision settles is settled at once."""
-    decided = {i for i, d in enumerate(found) if d.portability is not None and d.portability.decision}
+    decided = {i for i, d in enumerate(found) if d.decision}
     edits, chosen = choose([d.fix for d in found if d.fix is not None], decided)
     return edits, [found[index] for index in chosen]
 

@@ -12,4 +12,5 @@ The parts, each of which knows only those above it:
     summary/   one function to its summary; calls by summary
     witness/   which failing constraints are reported, and with which evidence
     observed/  events of every call, attribute, comparison and assignment
+    reveal/    what is known on one line, and what decided there
 """

@@ -9,15 +9,17 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from devlint.file_state import FileState
-from devlint.inference.events import DeviceMismatch, event_of
+from devlint.inference.events import DeviceMismatch, Texts, event_of
 from devlint.inference.observed.collect import Observer
 from devlint.inference.observed.emit import events
 from devlint.inference.observed.events import Inferred
 from devlint.inference.observed.handed import run_again
 from devlint.inference.program.definitions import File
+from devlint.inference.program.neighbours import Neighbours
 from devlint.inference.program.project import Project
 from devlint.inference.summary.analyser import Analyser
 from devlint.inference.summary.frame import Frame
+from devlint.inference.witness.model import Mismatch
 from devlint.inference.witness.roots import mismatches
 from devlint.source import Source
 
@@ -38,14 +40,14 @@ def declares_accelerator(targets: tuple[str, ...]) -> bool:
 
 
 def device_mismatches(
-    tree: ast.Module, source: Source, load: Load | None, targets: tuple[str, ...] = ()
+    tree: ast.Module, source: Source, load: Load | None, targets: tuple[str, ...] = (), around: Neighbours | None = None
 ) -> tuple[list[DeviceMismatch], dict[str, FileState]]:
     """The mismatches of a file in the order of the file, and the states of the other files that they follow from.
 
     `load` gives the tree of another file of the project; None: the file is read alone. `targets`: what the settings say that
-    the project must run on.
+    the project must run on. `around`: where callers in other files are looked for; None: nowhere.
     """
-    found = infer(tree, source, load, targets)
+    found = infer(tree, source, load, targets, around)
     return found.mismatches, found.read
 
 
@@ -62,32 +64,55 @@ def infer(
     source: Source,
     load: Load | None,
     targets: tuple[str, ...] = (),
+    around: Neighbours | None = None,
+    *,
     observes: Collection[type[Inferred]] = (),
 ) -> Result:
     """The mismatches of a file, and the events of the types that it `observes`; `Inferred` stands for all of them."""
+    project = Project(load)
+    observer = Observer(os.path.abspath(source.path)) if observes else None
+    analyser = Analyser(project, observer)
+    found = [event for event, _ in judged(analyser, tree, source, targets, around)]
+    observed = _observed(analyser, observer, source, tuple(observes)) if observer is not None else []
+    return Result(found, observed, project.read)
+
+
+def _observed(
+    analyser: Analyser, observer: Observer, source: Source, wanted: tuple[type[Inferred], ...]
+) -> list[Inferred]:
+    """The events of what was observed in a file that was judged."""
+    file = analyser.project.files[observer.path]
+    assert file is not None
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION))
     try:
-        project = Project(load)
-        path = os.path.abspath(source.path)
-        file = project.add(path, tree)
-        analyser = Analyser(project)
-        observer = Observer(path) if observes else None
-        analyser.watch = observer
-        found = [event_of(each, source, path) for each in mismatches(analyser, file, declares_accelerator(targets))]
-        observed: list[Inferred] = []
-        if observer is not None:
-            run_again(analyser, observer, file)
-            for (_, _, shape), summary in analyser.summaries.items():
-                if shape and summary is not None and summary.frame is not None:
-                    observer.shaped[summary.frame] = frozenset(name for name, _ in shape)
-            observed = events(observer, file, source, (*_runs(analyser, file), *observer.handed), tuple(observes))
+        run_again(analyser, observer, file)
+        for (_, _, shape), summary in analyser.summaries.items():
+            if shape and summary is not None and summary.frame is not None:
+                observer.shaped[summary.frame] = frozenset(name for name, _ in shape)
+        return events(observer, file, source, (*_runs(analyser, file), *observer.runs), wanted)
     finally:
         sys.setrecursionlimit(limit)
-    strongest: dict[tuple[str, int, int], DeviceMismatch] = {}
-    for each in sorted(found, key=lambda event: (event.severity.rank, event.span)):
-        strongest.setdefault((each.code, *each.span), each)
-    return Result(sorted(strongest.values(), key=lambda event: event.span), observed, project.read)
+
+
+def judged(
+    analyser: Analyser, tree: ast.Module, source: Source, targets: tuple[str, ...], around: Neighbours | None = None
+) -> list[tuple[DeviceMismatch, Mismatch]]:
+    """The events of a file with the mismatches that they are of, in the order of the file."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION))
+    try:
+        path = os.path.abspath(source.path)
+        file = analyser.project.add(path, tree)
+        found = mismatches(analyser, file, declares_accelerator(targets), around)
+        texts = Texts(path, source, around.source if around is not None else None)
+        found_events = [(event_of(each, texts), each) for each in found]
+    finally:
+        sys.setrecursionlimit(limit)
+    strongest: dict[tuple[str, int, int], tuple[DeviceMismatch, Mismatch]] = {}
+    for event, each in sorted(found_events, key=lambda pair: (pair[0].severity.rank, pair[0].span)):
+        strongest.setdefault((event.code, *event.span), (event, each))
+    return sorted(strongest.values(), key=lambda pair: pair[0].span)
 
 
 def _runs(analyser: Analyser, file: File) -> Iterator[Frame]:

@@ -6,6 +6,8 @@ A rule gets everything as text and spans of the checked file. It asks the infere
 from __future__ import annotations
 
 import ast
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -14,25 +16,9 @@ from devlint.inference import devices
 from devlint.inference.summary.model import LEAVING, Operand, Step
 from devlint.inference.terms.conditions import ACCELERATOR, Condition, Test
 from devlint.inference.terms.places import CPU, Alternative, Path, Places, is_accelerator, is_unread, show_path
-from devlint.inference.witness.model import Mismatch
+from devlint.inference.witness.model import SEVERITIES, Mismatch
 from devlint.model import Certainty, Evidence, Origin, Severity, Span
 from devlint.source import Source
-
-#: The severity of a finding, by its evidence and whether it is proved.
-SEVERITIES: Final[dict[tuple[Evidence, bool], Severity]] = {
-    ("named", True): Severity.ERROR,
-    ("device", True): Severity.ERROR,
-    ("called", True): Severity.ERROR,
-    ("named", False): Severity.INFO,
-    ("device", False): Severity.INFO,
-    ("called", False): Severity.INFO,
-    ("intended", True): Severity.INFO,
-    ("intended", False): Severity.INFO,
-    ("declared", True): Severity.WARNING,
-    ("declared", False): Severity.INFO,
-    ("contract", True): Severity.INFO,
-    ("contract", False): Severity.INFO,
-}
 
 
 class Side(NamedTuple):
@@ -87,8 +73,33 @@ class DeviceMismatch(Event):
         return "certain" if self.severity is Severity.ERROR else "assume"
 
 
-def event_of(mismatch: Mismatch, source: Source, path: str) -> DeviceMismatch:
+class Texts:
+    """The text of the checked file, and those of the other files that a finding follows from."""
+
+    def __init__(self, path: str, source: Source, others: Callable[[str], Source | None] | None = None) -> None:
+        """`path`: the checked file, absolute. `others` gives the text of another file; None where it cannot be read."""
+        self.path = path
+        self.source = source
+        self._others = others
+
+    def origin(self, file: str, node: ast.AST | None, text: str) -> Origin | None:
+        """A line of a trail; None for what has no place, or is in a file that cannot be read."""
+        if node is None or not hasattr(node, "lineno"):
+            return None
+        if file == self.path:
+            return Origin(self.source.span(node), text)
+        source = self._others(file) if self._others is not None else None
+        return Origin(source.span(node), text, source.path) if source is not None else None
+
+    def row(self, file: str, node: ast.AST) -> str:
+        """How a message calls a line: by its file too where that is another one, from the folder of the checked file."""
+        row = getattr(node, "lineno", 0)
+        return f"line {row}" if file == self.path else f"{os.path.relpath(file, os.path.dirname(self.path))}:{row}"
+
+
+def event_of(mismatch: Mismatch, texts: Texts) -> DeviceMismatch:
     """The event of a mismatch in the checked file."""
+    source, path = texts.source, texts.path
     code = code_of(mismatch)
     at, site = mismatch.place
     own = source if mismatch.site.file == path else None
@@ -103,7 +114,7 @@ def event_of(mismatch: Mismatch, source: Source, path: str) -> DeviceMismatch:
     return DeviceMismatch(
         place,
         at,
-        _because(mismatch, source, path),
+        _because(mismatch, texts),
         NO_GUARDS,
         {},
         function.name if function is not None else "",
@@ -114,8 +125,8 @@ def event_of(mismatch: Mismatch, source: Source, path: str) -> DeviceMismatch:
         other,
         mismatch.evidence,
         mismatch.soft,
-        _when(mismatch.condition),
-        _clause(mismatch, other, source),
+        when(mismatch.condition),
+        _clause(mismatch, texts),
         factory,
         origin.name if origin is not None else "",
         _takes_device(node),
@@ -206,7 +217,7 @@ def where(at: Alternative) -> str:
     return "may be on another device"
 
 
-def _clause(mismatch: Mismatch, other: Side, source: Source) -> str:
+def _clause(mismatch: Mismatch, texts: Texts) -> str:
     """Who says that there is an accelerator, as the last part of the message."""
     if mismatch.left_behind is not None:
         line = getattr(mismatch.left_behind, "lineno", 0)
@@ -214,7 +225,7 @@ def _clause(mismatch: Mismatch, other: Side, source: Source) -> str:
     if mismatch.evidence == "called":
         step = mismatch.chain[0]
         likely = "probably gets" if mismatch.soft else "gets"
-        return f"`{mismatch.chain[-1].name}` {likely} such values from line {getattr(step.node, 'lineno', 0)}"
+        return f"`{mismatch.chain[-1].name}` {likely} such values from {texts.row(step.file, step.node)}"
     fails = "probably fails" if mismatch.soft else "fails"
     if mismatch.evidence == "named" and (ACCELERATOR, True) not in mismatch.condition:
         return f"it {fails} here"
@@ -227,22 +238,19 @@ def _clause(mismatch: Mismatch, other: Side, source: Source) -> str:
     return "it fails if a caller passes a GPU tensor; no known caller does"
 
 
-def _because(mismatch: Mismatch, source: Source, path: str) -> tuple[Origin, ...]:
+def _because(mismatch: Mismatch, texts: Texts) -> tuple[Origin, ...]:
     """Where both values come from, and the calls between."""
-    found: list[Origin] = []
+    found: list[Origin | None] = []
     for at in (mismatch.off_at, mismatch.other_at):
-        origin = at.origin
-        if origin is not None and origin.node is not None and origin.file == path and hasattr(origin.node, "lineno"):
-            found.append(Origin(source.span(origin.node), _ORIGINS[origin.why]))
-    for step in mismatch.chain:
-        if step.file == path and hasattr(step.node, "lineno"):
-            found.append(Origin(source.span(step.node), f"`{step.name}` is called here"))
-    if mismatch.site.file == path:
-        found.append(Origin(source.span(mismatch.node), "this operation needs both values on one device"))
-    return tuple(dict.fromkeys(found))
+        if at.origin is not None:
+            found.append(texts.origin(at.origin.file, at.origin.node, ORIGINS[at.origin.why]))
+    found += [texts.origin(step.file, step.node, f"`{step.name}` is called here") for step in mismatch.chain]
+    found.append(texts.origin(mismatch.site.file, mismatch.node, "this operation needs both values on one device"))
+    return tuple(dict.fromkeys(each for each in found if each is not None))
 
 
-_ORIGINS: Final = {
+ORIGINS: Final = {
+    "computed": "computed from CPU tensors here",
     "factory": "created on the CPU here",
     "option": "created on the CPU here, because no device is passed",
     "host": "made from CPU data here",
@@ -259,7 +267,7 @@ _ORIGINS: Final = {
 _WORDS: Final = 3
 
 
-def _when(condition: Condition) -> str:
+def when(condition: Condition) -> str:
     """A condition in words: "when `mask` is None"."""
     said = {test[1] for test, outcome in condition if test[0] == "truth" and outcome}
     kept = [(t, o) for t, o in condition if not (t[0] == "none" and not o and t[1] in said)]  # what is true is given

@@ -49,7 +49,8 @@ class Run:
     """All files of a run in order. `fix_only`: problems that were not fixed are left out. `errors`: printed before.
 
     `notes`: what a reader must know of what is not shown. `plugins`: whose rules the catalogue of a format lists.
-    `quiet`: problems alone, without the lines that count them. `verbose`: with what the run itself counted.
+    `quiet`: problems alone, without the lines that count them. `verbose`: with what the run itself counted. `titles`: what
+    each rule flags, by code. `adopting`: the paths that were checked; empty for a run that limits its findings already.
     """
 
     files: Sequence[FileReport]
@@ -59,6 +60,8 @@ class Run:
     plugins: tuple[str, ...] = ()
     quiet: bool = False
     verbose: bool = False
+    titles: Mapping[str, str] = field(default_factory=dict)
+    adopting: tuple[str, ...] = ()
 
     def findings(self) -> Iterator[tuple[FileReport, Diagnostic]]:
         """All findings, with their files."""

@@ -31,7 +31,7 @@ def aside_lines(run: Run, style: Style) -> Iterator[str]:
     for file, diagnostic in found[:ASIDES]:
         yield line(diagnostic, file.is_fixable(diagnostic), style)
     if len(found) > ASIDES:
-        yield f"{len(found) - ASIDES} more of severity info: `--min-severity info` shows all."
+        yield f"{len(found) - ASIDES} more with severity `info`: `--min-severity info` shows all."
 
 
 def closing_lines(run: Run, style: Style) -> Iterator[str]:

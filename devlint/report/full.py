@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from devlint.report import Run
 from devlint.report.closing import aside_lines, closing_lines
+from devlint.report.overview import adoption, table
 from devlint.report.statistics import table as render_statistics
 from devlint.terminal import Style
 
@@ -13,6 +14,7 @@ __all__ = ["render", "render_statistics"]
 
 
 def render(run: Run, style: Style) -> Iterator[str]:
+    yield from table(run, style)
     for file in run.files:
         if file.problems:
             from devlint.report.lines import Lines
@@ -27,3 +29,4 @@ def render(run: Run, style: Style) -> Iterator[str]:
                 yield ""
     yield from aside_lines(run, style)
     yield from closing_lines(run, style)
+    yield from adoption(run)

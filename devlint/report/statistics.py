@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from devlint.model import Statistics
-from devlint.report import Run
+from devlint.model import Diagnostic, Statistics
+from devlint.report import FileReport, Run
 from devlint.terminal import Style
 
 
@@ -21,9 +21,14 @@ class RuleCount:
 
 
 def rule_counts(run: Run) -> list[RuleCount]:
+    """The counts of all findings of a run."""
+    return counted(run.findings())
+
+
+def counted(findings: Iterable[tuple[FileReport, Diagnostic]]) -> list[RuleCount]:
     """The commonest rule first, then by code."""
     found: dict[str, RuleCount] = {}
-    for file, diagnostic in run.findings():
+    for file, diagnostic in findings:
         before = found.get(diagnostic.code) or RuleCount(diagnostic.code, diagnostic.name, 0, 0)
         found[diagnostic.code] = RuleCount(
             diagnostic.code, diagnostic.name, before.count + 1, before.fixable + file.is_fixable(diagnostic)
@@ -31,13 +36,17 @@ def rule_counts(run: Run) -> list[RuleCount]:
     return sorted(found.values(), key=lambda row: (-row.count, row.code))
 
 
+def sign(row: RuleCount) -> str:
+    """`*` when every problem of the rule is fixable, `-` when some are."""
+    return "*" if row.fixable == row.count else "-" if row.fixable else " "
+
+
 def table(run: Run, style: Style) -> Iterator[str]:
-    """The counts as text; `[*]` when every problem of the rule is fixable, `[-]` when some are."""
+    """The counts as text."""
     rows = rule_counts(run)
     width = max((len(str(row.count)) for row in rows), default=0)
     for row in rows:
-        sign = "*" if row.fixable == row.count else "-" if row.fixable else " "
-        yield f"{row.count:>{width}}  {style.code(row.code)}  [{style.mark(sign)}] {row.name}"
+        yield f"{row.count:>{width}}  {style.code(row.code)}  [{style.mark(sign(row))}] {row.name}"
     if not rows:
         yield style.good("No device problems found.")
     if run.verbose:

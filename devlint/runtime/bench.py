@@ -145,9 +145,10 @@ class Runner:
         forgiving: bool = False,
         again: bool = False,
         watched: Watched | None = None,
+        apart: bool = True,
     ) -> Run:
-        """One run of an edition on a device; see `launch.Job` for `forgiving`. `again`: even if it was run before.
-        watched: the values to look at.
+        """One run of an edition on a device; see `launch.Job` for `forgiving`. `again`: even if it was run before, with
+        all clocks set apart, unless `apart` says otherwise. watched: the values to look at.
 
         Raises UsageError when torch or the device is missing, DevlintError when devlint itself fails.
         """
@@ -189,6 +190,7 @@ class Runner:
                 seed=request.seed,
                 forgiving=forgiving,
                 ordered=request.ordered or name in REAL or name == "auto",
+                apart=again and apart,
             )
         )
         reports = [seen.report for seen in (ended.main, *ended.others) if seen.report is not None]
@@ -312,7 +314,7 @@ class Bench:
         return run
 
     def _run_to_compare(
-        self, left_out: frozenset[int], device: str, forgiving: bool = False, again: bool = False
+        self, left_out: frozenset[int], device: str, forgiving: bool = False, again: bool = False, apart: bool = True
     ) -> Run:
         """A run of the comparison; one that is made anyway has its usual name."""
         names = ", ".join(self._name(index) for index in sorted(left_out))
@@ -322,7 +324,8 @@ class Bench:
         if not again:
             return self._run(label, left_out, device, forgiving)
         edition, watched = self._looked_at(left_out)
-        return self._runner.run(edition, device, f"{label}, repeated", forgiving, again=True, watched=watched)
+        label += ", repeated"
+        return self._runner.run(edition, device, label, forgiving, again=True, watched=watched, apart=apart)
 
     def _original(self, device: str) -> Run:
         return self._run("original", self._everything, device)

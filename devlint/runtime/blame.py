@@ -342,6 +342,7 @@ def _tree(file: str) -> ast.Module | None:
         return None
 
 
+@lru_cache(maxsize=4096)
 def statement_at(file: str, line: int) -> ast.stmt | None:
     """The innermost statement that covers a line of a file; None when the file cannot be read."""
     tree = _tree(file)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,11 @@ from typing import Any
 from devlint.runtime.runs import Computed, Outcome, Run
 
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])")
+_DIGITS = re.compile(r"\d+")
 _TENSOR = re.compile(r"\btensor\(|, (?:device='[^']*'|dtype=torch\.\w+|grad_fn=<\w+>|requires_grad=True)|\)")
 _ELSEWHERE = re.compile(r"a tensor on (\S+) becomes a tensor on (\S+)")
+#: What stands for the name of whatever the original does not have.
+_NEW = "+"
 _HALF = {"float16": 1e-2, "bfloat16": 3e-2}
 
 
@@ -77,9 +81,9 @@ def in_words(names: Set[str], where: Callable[[str], str]) -> list[str]:
         if kind == "value" or kind == "count":
             said.add(where(rest.partition("@")[0]))
         elif kind == "out":
-            said.add("numbers in its output" if rest != "*" else "its output")
+            said.add("its output" if rest.startswith("*") else "numbers in its output")
         elif kind == "file":
-            said.add(f"the file {rest}")
+            said.add("names of files" if rest == _NEW else f"the file {rest}")
         else:
             said.add(kind)
     return sorted(said)
@@ -276,8 +280,9 @@ def _counts(one: Run, other: Run) -> Iterator[Difference]:
     """How often statements ran that both programs have."""
     if not (one.outcome is other.outcome is Outcome.FINISHED) or one.failures or other.failures:
         return
-    for key, count in one.counts.items():
-        its = other.counts.get(key)
+    there = other.totals or other.counts
+    for key, count in (one.totals or one.counts).items():
+        its = there.get(key)
         if its is None or its == count or one.elsewhere or other.elsewhere:
             continue
         if its == 0 and _computes_nothing(one, key):  # a call that the fix puts under a condition
@@ -306,6 +311,9 @@ def _output(one: Run, other: Run, relative: float) -> Iterator[Difference]:
     """Lines of standard output; where a run ended early, as many as it wrote."""
     if one.failures or other.failures or one.passed or other.passed:  # what pytest prints is no program's
         return
+    if max(len(one.printed), len(other.printed)) > 1:
+        yield from _output_of_several(one, other, relative)
+        return
     mine, its = one.out.splitlines(), other.out.splitlines()
     both = one.outcome is other.outcome is Outcome.FINISHED
     if both and len(mine) != len(its):
@@ -321,6 +329,39 @@ def _output(one: Run, other: Run, relative: float) -> Iterator[Difference]:
             if not _alike_printed(m, n, relative):
                 name = f"out:{number}.{place}"
                 yield Difference(name, None, f"line {number} of the output, {_short(x)}, becomes {_short(y)}")
+
+
+def _output_of_several(one: Run, other: Run, relative: float) -> Iterator[Difference]:
+    """Lines that several threads or processes print, whatever their order: it is a race."""
+    if not (one.outcome is other.outcome is Outcome.FINISHED):
+        return
+    mine, its = _by_wording(one.printed), _by_wording(other.printed)
+    for wording in sorted(mine.keys() | its.keys()):
+        before, after = mine.get(wording, ()), its.get(wording, ())
+        if len(before) != len(after):
+            name = f"out:*{wording if before else _NEW}"
+            said = f"output like {_short(wording)}, printed {_times(len(before))}, is now printed {_times(len(after))}"
+            yield Difference(name, None, said)
+            continue
+        for place, (x, y) in enumerate(zip(zip(*before, strict=True), zip(*after, strict=True), strict=True)):
+            pairs = zip(sorted(x, key=_by_size), sorted(y, key=_by_size), strict=True)
+            changed = next(((m, n) for m, n in pairs if not _alike_printed(m, n, relative)), None)
+            if changed is not None:
+                said = f"{changed[0]} in output like {_short(wording)} becomes {changed[1]}"
+                yield Difference(f"out:{wording}.{place}", None, said)
+
+
+def _by_wording(texts: Iterable[str]) -> dict[str, list[list[str]]]:
+    """The numbers of each line, by what is left of the line without them."""
+    found: defaultdict[str, list[list[str]]] = defaultdict(list)
+    for text in texts:
+        for line in map(_plain, text.splitlines()):
+            found[_NUMBER.sub("#", line)].append(_NUMBER.findall(line))
+    return found
+
+
+def _by_size(number: str) -> tuple[float, str]:
+    return (float(int(number, 16)) if "x" in number else float(number)), number
 
 
 def _plain(line: str) -> str:
@@ -355,13 +396,25 @@ def _alike_printed(one: str, other: str, relative: float) -> bool:
 def _files(one: Run, other: Run, manner: Manner) -> Iterator[Difference]:
     if not (one.outcome is other.outcome is Outcome.FINISHED) or one.files is None or other.files is None:
         return
-    for name in sorted(one.files.keys() | other.files.keys()):
-        mine, its = one.files.get(name), other.files.get(name)
-        if mine is None or its is None:
-            what = "is not written" if its is None else "is written, but was not written before"
-            yield Difference(f"file:{name}", None, f"the file {name} {what}")
-        elif mine[0] != its[0] and not _alike_files(mine, its, manner.relative):
-            yield Difference(f"file:{name}", None, f"the content of the file {name} changes")
+    gone, new = sorted(one.files.keys() - other.files.keys()), sorted(other.files.keys() - one.files.keys())
+    for name in gone:
+        yield Difference(f"file:{name}", None, f"the file {name} is not written")
+    for name in new:
+        yield Difference(f"file:{_NEW}", None, f"the file {name} is written, but was not written before")
+    pairs = [(name, name, name) for name in sorted(one.files.keys() & other.files.keys())]
+    for mine, its, name in [*pairs, *_renumbered(gone, new)]:
+        before, after = one.files[mine], other.files[its]
+        if before[0] != after[0] and not _alike_files(before, after, manner.relative):
+            yield Difference(f"file:{name}", None, f"the content of the file {mine} changes")
+
+
+def _renumbered(gone: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Names that differ in their numbers alone, such as those of a time, and what they have in common."""
+    for pattern in sorted({_DIGITS.sub("#", name) for name in gone}):
+        before = [name for name in gone if _DIGITS.sub("#", name) == pattern]
+        after = [name for name in new if _DIGITS.sub("#", name) == pattern]
+        if len(before) == len(after) == 1:
+            yield before[0], after[0], pattern
 
 
 def _alike_files(mine: tuple[str, str], its: tuple[str, str], relative: float) -> bool:

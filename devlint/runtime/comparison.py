@@ -23,9 +23,11 @@ _TURNS_ON_THE_DEVICE = ("DEV207",)
 
 
 class RunProgram(Protocol):
-    """Runs the program without some fixes."""
+    """Runs the program without some fixes. again: once more, with all clocks set `apart` from those of other runs."""
 
-    def __call__(self, left_out: frozenset[int], device: str, forgiving: bool = False, again: bool = False) -> Run: ...
+    def __call__(
+        self, left_out: frozenset[int], device: str, forgiving: bool = False, again: bool = False, apart: bool = True
+    ) -> Run: ...
 
 
 @dataclass(slots=True)
@@ -46,6 +48,11 @@ class Compared:
     def varies(self, claim: Claim) -> bool:
         """Whether the own statements of a fix vary from run to run."""
         return any(name.startswith("value:") and _statement(name) in claim.own for name in self.varying)
+
+    def reaches(self, claim: Claim) -> bool:
+        """Whether a run came to what a fix is about; else it changes nothing."""
+        runs = (self.original, self.corrected)
+        return any(run.ran(key) for run in runs for key in claim.own | claim.written)
 
     def covers(self, claim: Claim) -> bool:
         """Whether the original computed all that was looked at in a fix's own statements, and the corrected program did."""
@@ -90,9 +97,8 @@ class Comparison:
             corrected = self._corrected_run(device, forgiving)
             found = Compared(without, corrected, limited=starts_to_train(without, corrected))
             manner = self._manner(device, without, corrected)
-            if self._differences(without, corrected, manner, device):
-                again = self._run(frozenset({index}), device, forgiving, again=True)
-                found.varying = unsteady(without, again, replace(manner, places=False))
+            if found.reaches(self._claims[index]) and self._differences(without, corrected, manner, device):
+                found.varying = self._varying(without, frozenset({index}), device, forgiving, manner)
                 left = self._differences(without, corrected, replace(manner, skip=found.varying), device)
                 left = [
                     each for each in left if not each.name.startswith("dropped:") or each.name == f"dropped:{index}"
@@ -117,10 +123,20 @@ class Comparison:
         found.limited = starts_to_train(original, corrected)
         if not self._differences(original, corrected, manner, device):
             return found
-        again = self._run(self._everything, device, forgiving, again=True)
-        found.varying = unsteady(original, again, replace(manner, places=False))
+        found.varying = self._varying(original, self._everything, device, forgiving, manner)
         self._find_guilty(found, device, forgiving, replace(manner, skip=found.varying))
         return found
+
+    def _varying(
+        self, once: Run, left_out: frozenset[int], device: str, forgiving: bool, manner: Manner
+    ) -> frozenset[str]:
+        """What one program does otherwise when it runs again; clocks that are set apart must not end it early."""
+        manner = replace(manner, places=False)
+        again = self._run(left_out, device, forgiving, again=True)
+        found = unsteady(once, again, manner)
+        if (again.outcome, again.stop and again.stop.key) == (once.outcome, once.stop and once.stop.key):
+            return found
+        return found | unsteady(once, self._run(left_out, device, forgiving, again=True, apart=False), manner)
 
     def _manner(self, device: str, original: Run, corrected: Run) -> Manner:
         until = 1 if starts_to_train(original, corrected) else None
@@ -139,7 +155,7 @@ class Comparison:
             if not seen:
                 return
             names = {each.name for each in seen}
-            for index in self._suspects(seen, left_out):
+            for index in self._suspects(seen, left_out, found):
                 one_less = self._run(left_out | {index}, device, forgiving)
                 made = [each for each in differences(one_less, current, manner) if each.name in names]
                 made += [each for each in seen if each.name == f"dropped:{index}"]
@@ -151,11 +167,11 @@ class Comparison:
                 found.unexplained = seen[0].text
                 return
 
-    def _suspects(self, seen: Sequence[Difference], left_out: frozenset[int]) -> list[int]:
-        """The fixes that are still there, those first at whose statements the program differs."""
+    def _suspects(self, seen: Sequence[Difference], left_out: frozenset[int], found: Compared) -> list[int]:
+        """The fixes that are still there and that a run came to, those first at whose statements the program differs."""
         keys = {each.key for each in seen if each.key is not None}
         dropped = {each.name for each in seen}
-        left = [claim for claim in self._claims if claim.index not in left_out]
+        left = [claim for claim in self._claims if claim.index not in left_out and found.reaches(claim)]
         order = sorted(
             left, key=lambda claim: (f"dropped:{claim.index}" not in dropped, not keys & (claim.own | claim.written))
         )

@@ -172,7 +172,7 @@ class Probes:
                 [sys.executable, "-c", _ASK_TORCH], capture_output=True, text=True, timeout=_SECONDS, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            return {"failed": f"importing torch and a small computation did not end: {error}"}
+            return {"failed": f"the import of torch or a small computation did not end: {error}"}
         for line in reversed(done.stdout.splitlines()):
             if line.startswith("devlint:"):
                 answer: dict[str, Any] = json.loads(line.removeprefix("devlint:"))
@@ -342,7 +342,7 @@ def _torch_checks(facts: Facts) -> list[Check]:
                 "torch",
                 "problem",
                 f"{version} is installed but cannot be used: {facts.torch['failed']}",
-                "reinstall it in a fresh environment; a missing lib*.so means that a package it depends on is absent",
+                "reinstall it in a fresh environment; if a lib*.so is missing, a package is missing that torch needs",
             )
         )
     elif _is_cpu_build(facts):
@@ -351,7 +351,7 @@ def _torch_checks(facts: Facts) -> list[Check]:
             Check(
                 "torch",
                 status,
-                f"{version}, built for the CPU only: no GPU can be used whatever the machine has",
+                f"{version}, built for the CPU only: this build cannot use a GPU, even if the machine has one",
                 "install a build for your driver from https://pytorch.org/get-started/locally"
                 if status != "info"
                 else "",
@@ -391,8 +391,8 @@ def _hardware_checks(facts: Facts) -> list[Check]:
             Check(
                 "hardware",
                 "problem",
-                f"the machine has {len(facts.pci)} NVIDIA card(s), but no driver is loaded and there is no /dev/nvidia0",
-                "install NVIDIA's driver and restart; with secure boot its kernel module must be signed",
+                f"the machine has {len(facts.pci)} NVIDIA GPU(s), but no driver is loaded and there is no /dev/nvidia0",
+                "install NVIDIA's driver and restart; with secure boot, the kernel module of the driver must be signed",
             )
         )
     if facts.container and facts.kernel_driver and not any("nvidia" in path for path in facts.device_files):
@@ -416,8 +416,8 @@ def _visibility_checks(facts: Facts) -> list[Check]:
                 Check(
                     name,
                     "problem" if has_hardware(facts) else "warning",
-                    f"is set to {value!r}, which hides every card",
-                    f"unset it, or name the cards: `{name}=0`",
+                    f"is set to {value!r}, which hides every GPU",
+                    f"unset it, or name the GPUs: `{name}=0`",
                 )
             )
             continue
@@ -429,12 +429,12 @@ def _visibility_checks(facts: Facts) -> list[Check]:
                 Check(
                     name,
                     "problem",
-                    f"names card {missing[0]}, but there are {count}; it and all after it are hidden",
+                    f"names GPU {missing[0]}, but the machine has {count}; CUDA hides this GPU and all GPUs after it",
                     f"use numbers from 0 to {count - 1}",
                 )
             )
         else:
-            checks.append(Check(name, "info", f"is {value!r}; programs number these cards from 0"))
+            checks.append(Check(name, "info", f"is {value!r}; programs number these GPUs from 0"))
     return checks
 
 
@@ -453,7 +453,10 @@ def _driver_checks(facts: Facts) -> list[Check]:
         if has_hardware(facts) and not facts.pci and facts.torch.get("kind") is None:
             checks.append(
                 Check(
-                    "driver", "problem", "no NVIDIA driver answers", "install NVIDIA's driver; `nvidia-smi` must work"
+                    "driver",
+                    "problem",
+                    "the NVIDIA driver does not answer",
+                    "install NVIDIA's driver; `nvidia-smi` must work",
                 )
             )
         return checks
@@ -469,7 +472,7 @@ def _driver_checks(facts: Facts) -> list[Check]:
             )
         )
     else:
-        checks.append(Check("driver", "ok", f"{driver} serves CUDA {cuda}"))
+        checks.append(Check("driver", "ok", f"{driver} supports CUDA {cuda}"))
     if not facts.libraries and facts.container and facts.torch.get("kind") is None:
         checks.append(
             Check(
@@ -505,12 +508,12 @@ def _use_checks(facts: Facts) -> list[Check]:
                 Check(
                     where,
                     "problem",
-                    f"{card['name']} computes wrongly: a product of small whole numbers differs from the CPU's",
-                    "the card, its memory or its driver is broken: try another card, and `nvidia-smi -q -d ECC`",
+                    f"{card['name']} computes wrong results: the product of two small matrices is not the same as on the CPU",
+                    "the GPU, its memory or its driver is broken: try another GPU, and `nvidia-smi -q -d ECC`",
                 )
             )
         else:
-            checks.append(Check(where, "ok", f"{card['name']}{memory}; computes right in {numbers}"))
+            checks.append(Check(where, "ok", f"{card['name']}{memory}; computes right results in {numbers}"))
     return checks
 
 
@@ -532,8 +535,8 @@ def _capability_checks(facts: Facts) -> list[Check]:
                 Check(
                     "compute capability",
                     "problem",
-                    f"the card has {major}.{minor}; this torch has code for {', '.join(listed)}",
-                    "install a newer torch" if newer else "install an older torch that still supports this card",
+                    f"the GPU has {major}.{minor}, but this torch has code for {', '.join(listed)}",
+                    "install a newer torch" if newer else "install an older torch that still supports this GPU",
                 )
             )
     return checks
@@ -552,7 +555,7 @@ def _next_step(facts: Facts, checks: Sequence[Check]) -> Check:
     return Check(
         "next",
         "info",
-        "no GPU here. `devlint run --device sim SCRIPT` runs a program as if there were one, and "
+        "no GPU here. `devlint run --device sim SCRIPT` runs a program on a simulated GPU, and "
         "`pytest --devlint-device=sim` a test suite",
     )
 

@@ -210,7 +210,7 @@ def _clock(event: Event) -> Finding | None:
     return Finding(
         "DEV401",
         "warning",
-        f"{event.what} reads the clock {times(event.count)} with {_up_to(event)}{kernels} queued and not waited for",
+        f"{event.what} reads the clock {times(event.count)} with {_up_to(event)}{kernels} still queued",
         event.file,
         event.line,
         count=event.count,

@@ -131,6 +131,8 @@ class _Process:
         self._passed: list[str] = []
         report.fields["pid"] = os.getpid
         report.fields["rank"] = lambda: os.environ.get("RANK")
+        report.fields["identity"] = lambda: list(getattr(_as_process(), "_identity", ()))
+        report.fields["pooled"] = lambda: _takes_what_comes(_as_process())
         report.fields["command"] = lambda: list(getattr(sys, "orig_argv", sys.argv))
 
     def begin(self, torch: Any) -> None:
@@ -147,8 +149,7 @@ class _Process:
     def watch_end(self) -> None:
         """See how the process ends; start its script, if that is a file of the program, with what is served."""
         report, served = self._report, self._served
-        launch.watch(self._job, served, report)
-        launch.report_before_exit(served, report)
+        launch.attend(self._job, served, report)
         atexit.register(self._end)
         plain_hook = sys.excepthook
 
@@ -235,6 +236,18 @@ class _Process:
             return None if spec is not None and self._served.known(spec.origin or "<none>") else spec
 
         hook.find_spec = find_spec
+
+
+def _as_process() -> Any:
+    """This process as `multiprocessing` knows it; None where that is not imported."""
+    known = sys.modules.get("multiprocessing.process")
+    return known.current_process() if known is not None else None
+
+
+def _takes_what_comes(process: Any) -> bool:
+    """Whether it is the worker of a pool: which work it gets is a race."""
+    module = getattr(getattr(process, "_target", None), "__module__", None)
+    return module in ("multiprocessing.pool", "concurrent.futures.process")
 
 
 def script_of(command: list[str]) -> str | None:

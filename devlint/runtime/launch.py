@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from devlint.runtime.instrument import COUNTS, VALUE
+from devlint.runtime.printed import Printed
 from devlint.runtime.serving import File, Served
 from devlint.runtime.tally import Graphs, Warned
 from devlint.runtime.values import Values
@@ -44,7 +45,7 @@ MOST_LOGGED = 20_000
 MOST_MESSAGE = 2000
 """Characters kept from each end of an error's message."""
 _real_exit = os._exit
-_now = time.time  # the real one: a simulation puts another in its place
+_now, _elapsed = time.time, time.monotonic  # the real ones: others are put in their places
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Job:
     steps: most optimizer steps, None for any number. timeout: seconds the program may run. memory: most bytes that a
     process may hold, None for any number.
     forgiving: on a simulated card, record mixed devices but let the operation go on, as if its operands had been moved.
-    ordered: keep a log of events in their order, for a timeline.
+    ordered: keep a log of events in their order, for a timeline. apart: set all clocks apart from those of other runs.
     report, counts, crash: files for the report, the counters (two for each statement) and a native crash.
     folder: where processes that the program starts put theirs, and where the `sitecustomize` is that they begin with.
     """
@@ -79,6 +80,7 @@ class Job:
     busy: bool = False
     forgiving: bool = False
     ordered: bool = False
+    apart: bool = False
     report: str = ""
     counts: str = ""
     crash: str = ""
@@ -258,11 +260,22 @@ def _run(job: Job, report: Log, torch: Any) -> None:
     code = served.code(job.path)
     assert code is not None
     count_into(job.counts)
-    watch(job, served, report)
-    report_before_exit(served, report)
+    attend(job, served, report)
     with contextlib.ExitStack() as stack:
         begin(job, served, report, torch, stack)
         _execute(job, code, served, report)
+
+
+def attend(job: Job, served: Served, report: Log) -> None:
+    """Watch how this process ends, and what it prints; set its clocks apart where the job says so. Free of torch."""
+    watch(job, served, report)
+    report_before_exit(served, report)
+    Printed(job.folder).install()
+    if job.apart:
+        from devlint.runtime.clocks import set_apart
+        from devlint.runtime.recorder import Recorder
+
+        set_apart(Recorder().is_user_clock)
 
 
 def begin(job: Job, served: Served, report: Log, torch: Any, stack: contextlib.ExitStack) -> None:
@@ -273,8 +286,8 @@ def begin(job: Job, served: Served, report: Log, torch: Any, stack: contextlib.E
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     device = _resolve(job.device, torch)
-    started = time.monotonic()
-    report.fields["seconds"] = lambda: time.monotonic() - started
+    started = _elapsed()
+    report.fields["seconds"] = lambda: _elapsed() - started
     report.fields["torch"] = lambda: torch.__version__
     report.fields["chosen"] = lambda: device
     on_host = device == "cpu" or device.startswith("sim")
@@ -487,8 +500,8 @@ def watch(job: Job, served: Served, report: Log) -> None:
         _real_exit(124)
 
     def wait_for_end() -> None:
-        deadline = time.monotonic() + job.timeout
-        while (left := deadline - time.monotonic()) > 0:
+        deadline = _elapsed() + job.timeout
+        while (left := deadline - _elapsed()) > 0:
             wait(left if job.memory is None else min(left, 0.05))
             if job.memory is not None and _held() > job.memory:
                 end("memory")

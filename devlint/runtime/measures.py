@@ -93,7 +93,7 @@ def takes_up_work(without: Run, with_fix: Run) -> bool:
 
 
 def _clocks(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
-    """Kernels that are queued and not waited for when a clock is read."""
+    """Kernels that are still queued when a clock is read."""
     early = {k: c for k, c in without.clocks.items() if c.pending > 0}
     still = {k: c for k, c in with_fix.clocks.items() if c.pending > 0}
     for key in (claim.finding, *sorted(claim.own)):
@@ -119,7 +119,7 @@ def _clocks(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
     if other_work:
         return Verdict.REFUTED, f"{claim.at}: {other_work}"
     read = min(gone, key=lambda c: (c.line != claim.line, c.line))
-    said = f"{_at(read)}: without the fix, the clock is read with {_kernels(read.pending)} queued and not waited for"
+    said = f"{_at(read)}: without the fix, the clock is read with {_kernels(read.pending)} still queued"
     after = next((c for k, c in with_fix.clocks.items() if early.get(k) == read), None)
     times = ""
     if after is not None and after.milliseconds is not None and read.milliseconds is not None:

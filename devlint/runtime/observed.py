@@ -70,9 +70,11 @@ class _Reader:
         self._seen = [ended.main, *ended.others]
         self._reports = [seen.report for seen in self._seen if seen.report is not None]
         self._counts = dict.fromkeys(edition.keys, 0)
+        self._totals: Counter[str] = Counter(self._counts)
         for seen in self._seen:
             for key, count in zip(edition.keys, seen.counts, strict=False):
                 self._counts[key] = max(self._counts[key], count)
+                self._totals[key] += count
 
     def run(self) -> Run:
         outcome, stop, detail, text = self._outcome()
@@ -93,6 +95,7 @@ class _Reader:
             stop=stop,
             detail=detail,
             counts=self._counts,
+            totals=self._totals,
             elsewhere=frozenset(
                 key
                 for seen in self._seen
@@ -124,6 +127,7 @@ class _Reader:
             gradients=tuple((int(count), float(size)) for count, size in first.get("gradients", ())),
             draws=tuple(tuple(map(str, draw)) for draw in first.get("draws", ())),
             out=self._ended.stdout,
+            printed=self._ended.printed,
             status=self._ended.returncode,
             files=self._files(),
             timed=self._timed(),
@@ -133,9 +137,11 @@ class _Reader:
     # ------------------------------------------------------------------------------------------------- values
 
     def _values(self, lines: dict[str, str]) -> dict[str, Computed]:
-        """What statements computed, in the process that computed most."""
-        reports = [report["values"] for report in self._reports if report.get("values")]
-        rows: dict[str, Any] = max(reports, key=lambda values: sum(made for made, _ in values.values()), default={})
+        """What statements computed, each in the first process that came to it; not in one that takes what work comes."""
+        rows: dict[str, Any] = {}
+        for report in self._reports:
+            if not report.get("pooled"):
+                rows = {**report.get("values", {}), **rows}
         found = {}
         for number, (made, kept) in rows.items():
             name = self._name(int(number))

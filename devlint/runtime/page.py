@@ -184,7 +184,7 @@ def _timelines(report: Report) -> Iterator[str]:
         return
     yield "<h2>Timelines</h2>"
     yield (
-        '<p class="soft"><span class="key" style="background:var(--blue)"></span>kernels queued and not waited for'
+        '<p class="soft"><span class="key" style="background:var(--blue)"></span>kernels still queued'
         '<span class="key" style="background:var(--violet)"></span>transfer'
         '<span class="key" style="background:var(--warn)"></span>synchronization'
         '<span class="key" style="background:var(--good)"></span>clock read'

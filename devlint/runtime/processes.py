@@ -23,6 +23,7 @@ from typing import IO, Any
 from devlint.errors import UsageError
 from devlint.runtime.follow import SITECUSTOMIZE, can_be_here
 from devlint.runtime.launch import Job, extra_environment, following
+from devlint.runtime.printed import read_printed
 
 GRACE = 5.0
 """Seconds a child may take beyond its time limit to write its report."""
@@ -52,13 +53,14 @@ class Seen:
 @dataclass(slots=True)
 class Ended:
     """How a run ended. `main`: the process that was started, if it is a Python that could be followed; `others`: what
-    it started, in order of rank, then of number."""
+    it started, in order of rank, then of start, then of number. printed: what each thread printed that could be followed."""
 
     returncode: int | None  # None: killed by the parent
     main: Seen
     others: list[Seen] = field(default_factory=list)
     stdout: str = ""
     stderr: str = ""
+    printed: tuple[str, ...] = ()
     left_behind: int = 0  # processes that the program had left running
 
 
@@ -111,10 +113,11 @@ class Launcher:
                 if not job.command:
                     numbers = _read_counts(counts.read())
                     ended.main = Seen(ended.main.pid, _parse(report.read()), *numbers, crash.read())
-            followed = sorted(_followed(place), key=lambda seen: (_rank(seen), seen.pid))
+            followed = sorted(_followed(place), key=lambda seen: (_rank(seen), _identity(seen), seen.pid))
             if job.command:
                 ended.main = next((seen for seen in followed if seen.pid == ended.main.pid), ended.main)
             ended.others = [seen for seen in followed if seen.pid != ended.main.pid]
+            ended.printed = tuple(read_printed(place))
         return ended
 
     def _command(self, job: Job) -> Ended:
@@ -172,6 +175,12 @@ def _followed(folder: Path) -> Iterator[Seen]:
 def _rank(seen: Seen) -> int:
     rank = (seen.report or {}).get("rank")
     return int(rank) if isinstance(rank, str) and rank.isdecimal() else 1_000_000
+
+
+def _identity(seen: Seen) -> list[int]:
+    """The number of a process among those that its parent started."""
+    identity = (seen.report or {}).get("identity")
+    return [each for each in identity if isinstance(each, int)] if isinstance(identity, list) else []
 
 
 def _may_have_another_card() -> bool:

@@ -245,7 +245,7 @@ def _open(config: pytest.Config, text: str | None, package: str | None) -> None:
     if _KEY in config.stash:
         return
     if package is not None and not (text or "").startswith("sim"):
-        raise pytest.UsageError(f"{_SHADOW} needs a simulated card: add {_OPTION}=sim")
+        raise pytest.UsageError(f"{_SHADOW} needs a simulated GPU: add {_OPTION}=sim")
     if package and not all(part.isidentifier() for part in package.split(".")):
         raise pytest.UsageError(f"{_SHADOW}={package}: no name of a package; a path of tests goes after --")
     session = config.stash[_KEY] = _Session(text, package)
@@ -359,7 +359,9 @@ def _shadowed(item: pytest.Item) -> Generator[None, None, None]:
     finally:
         shadow.test, shadow.patches = "", None
         for found in shadow.fresh:
-            item.add_report_section("call", "devlint", "\n".join(["fails on the card:", *_shown_place(found.finding)]))
+            item.add_report_section(
+                "call", "devlint", "\n".join(["fails on the simulated GPU:", *_shown_place(found.finding)])
+            )
         shadow.fresh.clear()
 
 
@@ -508,12 +510,12 @@ def _write_shadow(write: Callable[[str], None], session: _Session) -> None:
     share, tally = session.share, session.tally()
     kind = f"calls of {session.package}" if session.package else "calls of modules"
     calls = f"; {tally.on_card} of {tally.calls} {kind}" if tally.calls else ""
-    write(f"on the card by themselves: {share.on_card} of {share.tests} tests{calls}")
+    write(f"chose the GPU themselves: {share.on_card} of {share.tests} tests{calls}")
     if session.package is None:
         return
     write(
-        f"repeated on the card: {tally.repeated} calls of {len(tally.callables)} callables, {tally.left_out} more of the "
-        "same kinds left out"
+        f"repeated on the simulated GPU: {tally.repeated} calls of {len(tally.callables)} functions and modules, "
+        f"{tally.left_out} similar calls left out"
     )
     for title, counted in (("not repeated", tally.not_possible), ("failed for other reasons", tally.other)):
         if counted:
@@ -522,7 +524,7 @@ def _write_shadow(write: Callable[[str], None], session: _Session) -> None:
             write(f"{title}: {sum(counted.values())}, {', '.join(named)}{more}")
     places = sorted(tally.places.values(), key=lambda place: (place.finding.file or "", place.finding.line))
     if places:
-        write(f"fails on the card, at {len(places)} place{'s' if len(places) != 1 else ''}:")
+        write(f"fails on the simulated GPU, on {len(places)} line{'s' if len(places) != 1 else ''}:")
     for place in places:
         for line in _shown_place(place.finding):
             write(f"  {line}")

@@ -166,14 +166,16 @@ class Moment(NamedTuple):
 class Run:
     """What one run showed.
 
-    counts: how often each statement ran, in the process where it ran most; `elsewhere`: statements that ran in forked
-    processes. failures: what tests failed by, and `passed`: those that did not. waits: how often the host waited for a
-    card at each statement. timeline: what happened, in order, when that was asked for.
+    counts: how often each statement ran, in the process where it ran most; totals: in all of them together; `elsewhere`:
+    statements that ran in forked processes. failures: what tests failed by, and `passed`: those that did not.
+    waits: how often the host waited for a card at each statement. timeline: what happened, in order, when that was
+    asked for.
     values: by statement, and by the expressions in it that are looked at; lines: how a report names each statement.
     gradients: of the first backward passes, how many leaves each reached, and the sum of the magnitudes of what it left
     in them. draws: random draws on a real card, each with operator, shape, type and device. out, status: standard output
-    and exit status. files: what was written, by relative path, as a checksum and, of small texts, the text; None where
-    that is not known. cut: how often a statement that is looked at began and did not come to its value.
+    and exit status. printed: what each thread wrote to standard output. files: what was written, by relative path, as a
+    checksum and, of small texts, the text; None where that is not known. cut: how often a statement that is looked at
+    began and did not come to its value.
     timed: kernels between a clock read and the one before it, by their statements.
     kernels: how many the device was given, 0 where that is not known. graphs: the most graphs of earlier backward passes
     that were alive when the next one began.
@@ -183,6 +185,7 @@ class Run:
     stop: Stop | None = None
     detail: str = ""  # which limit, or what cannot be simulated
     counts: Mapping[str, int] = field(default_factory=dict)
+    totals: Mapping[str, int] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     caught: tuple[Caught, ...] = ()
     failures: tuple[Stop, ...] = ()
@@ -207,6 +210,7 @@ class Run:
     gradients: tuple[tuple[int, float], ...] = ()
     draws: tuple[tuple[Any, ...], ...] = ()
     out: str = ""
+    printed: tuple[str, ...] = ()
     status: int | None = 0
     files: Mapping[str, tuple[str, str]] | None = None
     timed: Mapping[tuple[str | None, str | None], tuple[int, ...]] = field(default_factory=dict)

@@ -50,6 +50,7 @@ class Values:
         self._rows: dict[int, list[Row]] = {}
         self._kept = 0
         self._made: dict[int, int] = {}
+        self._threads: dict[int, int | None] = {}
         self._busy = threading.local()
         self._digests = _Digests(torch, on_host)
 
@@ -57,6 +58,8 @@ class Values:
         """Note a value and hand it on. Never raises."""
         made = self._made.get(number, 0)
         self._made[number] = made + 1
+        if self._threads.setdefault(number, here := threading.get_ident()) != here:
+            self._threads[number] = None
         if (made < FIRST or not made & (made - 1)) and self._kept < MOST_ROWS:
             self._note(number, made, value)
         return value
@@ -75,10 +78,14 @@ class Values:
         self._rows.setdefault(number, []).append((made, digest, self._steps(), self._draws()))
 
     def rows(self) -> dict[str, Any]:
-        """By number: how many values there were, and those that were kept, each with its own number."""
+        """By number: how many values there were, and those that were kept, each with its own number.
+
+        None are kept of what several threads computed: in which order they come is a race.
+        """
         self._digests.finish()
+        raced = {number for number, thread in list(self._threads.items()) if thread is None}
         return {
-            str(number): [made, [list(row) for row in self._rows.get(number, ())]]
+            str(number): [made, [] if number in raced else [list(row) for row in self._rows.get(number, ())]]
             for number, made in list(self._made.items())
         }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from devlint.api import ApiCall, Facts, Site, cst
-from devlint_rules._torch import has_torch
+
+from ._torch import has_torch
 
 #: Counterparts whose arguments are the same, given by position: none, or a device or index that they take as well.
 _SAME_ARGUMENTS = frozenset(

@@ -20,9 +20,10 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._calls import may_precede
-from devlint_rules._run_device import guard_of, purpose_of, under_condition
-from devlint_rules._shared import parsed
+
+from ._calls import may_precede
+from ._run_device import guard_of, purpose_of, under_condition
+from ._shared import parsed
 
 #: How a program asks for a type of accelerator.
 AVAILABLE = {

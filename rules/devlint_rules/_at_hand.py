@@ -18,9 +18,9 @@ from devlint.api import (
     RunDeviceNeed,
     Site,
 )
-from devlint_rules._conversion import is_safe, is_text, new_device, uses
-from devlint_rules._run_device import placement_of
-from devlint_rules._shared import parsed
+
+from ._conversion import held, is_safe, is_text, new_device, uses
+from ._shared import parsed
 
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"
@@ -47,8 +47,8 @@ def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> 
     """
     if in_scope is not None:
         return RunDevice(in_scope)
-    if event is not None and (held := _held(event, site.facts)) is not None:
-        return RunDevice(held)
+    if event is not None and (known := held(event, site.facts)) is not None:
+        return RunDevice(known)
     if event is not None and (own := _of_class(event, site.facts)) is not None:
         return RunDevice(own)
     type = event.type if isinstance(event, CudaMethod | DeviceLiteral) else "cuda"
@@ -76,21 +76,6 @@ def _needs_new(event: Event, facts: Facts) -> bool:
         other.function == event.function and other.run_device is None and at_hand(other, facts) is None
         for other in uses(facts)
     )
-
-
-def _held(event: Event, facts: Facts) -> str | None:
-    """A variable that holds this accelerator by name, `device = torch.device("cuda")`, which DEV201 makes a choice."""
-    if not isinstance(event, CudaMethod | DeviceLiteral | ApiCall) or placement_of(facts, event.type) is not None:
-        return None
-    found = [
-        path
-        for path, value in facts.bound_at(event.scope, event.span).items()
-        if value.kind in ("device", "string")
-        and {getattr(place, "type", None) for place in value.device} == {event.type}
-        and "device" in path.rpartition(".")[2].lower()
-        and "[" not in path
-    ]
-    return found[0] if len(found) == 1 else None
 
 
 def _of_class(event: Event, facts: Facts) -> str | None:

@@ -30,12 +30,14 @@ from devlint.api import (
     Portability,
     RunDeviceNeed,
 )
-from devlint_rules._run_device import guard_of, guarded_type, placement_of, says_accelerator
-from devlint_rules._shared import parsed
-from devlint_rules._torch import has_torch
+
+from ._run_device import guard_of, guarded_type, placement_of
+from ._shared import parsed
+from ._switches import computed_maps, switches, tested
+from ._torch import has_torch
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
-_AVAILABLE = {
+AVAILABLE = {
     "cuda": "torch.cuda.is_available",
     "xpu": "torch.xpu.is_available",
     "mps": "torch.backends.mps.is_available",
@@ -72,9 +74,9 @@ def choice(type: str, index: int | None, facts: Facts, *, as_text: bool, quote: 
         found = f'{accelerator}(check_available=True) or torch.device("cpu")'
     elif known and index is None:
         found = f'{accelerator}().type if torch.accelerator.is_available() else "cpu"'
-    elif type in _AVAILABLE:
+    elif type in AVAILABLE:
         place = type if index is None else f"{type}:{index}"
-        found = f'"{place}" if {_AVAILABLE[type]}() else "cpu"'
+        found = f'"{place}" if {AVAILABLE[type]}() else "cpu"'
         found = found if as_text else f"torch.device({found})"
     else:
         return None
@@ -99,17 +101,46 @@ def new_device(type: str, facts: Facts) -> RunDeviceNeed | None:
     """
     if _sets_visible_in_function(facts.text):
         return None
-    name = "run_device" if _is_taken(_File(facts)) else "device"
+    name = "run_device" if _is_taken(File(facts)) else "device"
     types = {use.type for use in uses(facts)}
-    if len(types) == 1 and next(iter(types)) in _AVAILABLE:
+    if len(types) == 1 and next(iter(types)) in AVAILABLE:
         type = next(iter(types))
     as_text = is_text(facts)
     found = choice(type, shared_index(facts, type), facts, as_text=as_text, quote=quote_of(facts))
     return None if found is None else RunDeviceNeed(name, found)
 
 
+def is_late(event: DeviceLiteral, facts: Facts) -> bool:
+    """Whether a function chooses its `device` too late for other uses: the one choice of the file takes its place."""
+    return place_of(event.node) in _late(File(facts)) and not _is_taken(File(facts))
+
+
+def wants_new(facts: Facts) -> bool:
+    """Whether a use of the card sees no device at all."""
+    return not all(
+        use.run_device is not None or is_named(use, facts.text) or held(use, facts) is not None for use in uses(facts)
+    )
+
+
 @lru_cache(maxsize=1)
-def _is_taken(file: _File) -> bool:
+def _late(file: File) -> frozenset[Place]:
+    """The literals that functions bind to `device` alone, where a use of the card sees no device at all."""
+    facts = file.facts
+    if not wants_new(facts):
+        return frozenset()
+    return frozenset(
+        place_of(use.node)
+        for use in uses(facts)
+        if isinstance(use, DeviceLiteral)
+        and use.function
+        and use.index in (None, 0)
+        and isinstance(use.node, ast.expr)
+        and list(names_of(use, facts.text)) == ["device"]
+    )
+
+
+@lru_cache(maxsize=1)
+def _is_taken(file: File) -> bool:
     """Whether `device` is bound at module level, or in a function that names a device, a tensor type or a checkpoint.
 
     What `from x import *` binds is not known: there it is taken where the file reads it.
@@ -120,22 +151,71 @@ def _is_taken(file: _File) -> bool:
     bound = _bound(tree.body)
     if "device" in bound or ("*" in bound and _reads_device(tree)):
         return True
-    rows = {
-        event.node.lineno
-        for event in file.facts.events
-        if _may_name_run(event) and isinstance(event.node, ast.expr | ast.stmt)
-    }
+    rows: dict[int, bool] = {}
+    for event in file.facts.events:
+        if _may_name_run(event) and isinstance(event.node, ast.expr | ast.stmt):
+            rows[event.node.lineno] = rows.get(event.node.lineno, False) or _sees_none(event)
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             continue
-        if not any(function.lineno <= row <= (function.end_lineno or row) for row in rows):
-            continue
+        inside = [
+            sees_none for row, sees_none in rows.items() if function.lineno <= row <= (function.end_lineno or row)
+        ]
         arguments = [] if isinstance(function, ast.ClassDef) else list(ast.walk(function.args))
-        given = [each.arg for each in arguments if isinstance(each, ast.arg)]
+        is_given = any(isinstance(each, ast.arg) and each.arg == "device" for each in arguments)
         body = [] if isinstance(function, ast.Lambda) else function.body
-        if "device" in (*given, *_bound(body)):
+        if is_given and any(inside):
+            return True
+        if inside and "device" in _bound(body) and not _chooses_late(body, file):
             return True
     return False
+
+
+def _sees_none(event: Event) -> bool:
+    """Whether nothing in scope says which device an event wants; a default wants the one around its function."""
+    if isinstance(event, DeviceLiteral) and event.role == "default":
+        return False
+    return getattr(event, "run_device", None) is None
+
+
+def _chooses_late(body: Sequence[ast.stmt], file: File) -> bool:
+    """Whether a function binds `device` to nothing but literals that are chosen too late."""
+    bindings = [node for statement in body for node in ast.walk(statement) if _binds_device(node)]
+    chosen = [
+        part
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == ["device"]
+        for part in ast.walk(node.value)
+        if isinstance(part, ast.expr) and place_of(part) in _late(file)
+    ]
+    return len(bindings) == len(chosen) and all(isinstance(node, ast.Name) for node in bindings)
+
+
+def _binds_device(node: ast.AST) -> bool:
+    """Whether a node by itself binds or declares `device`."""
+    if isinstance(node, ast.Name):
+        return node.id == "device" and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Global | ast.Nonlocal):
+        return "device" in node.names
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name).partition(".")[0] == "device"
+    return "device" in (getattr(node, "name", None), getattr(node, "arg", None)) and not isinstance(node, ast.keyword)
+
+
+def held(event: Event, facts: Facts) -> str | None:
+    """A variable that holds this accelerator by name, `device = torch.device("cuda")`, which DEV201 makes a choice."""
+    if not isinstance(event, CudaMethod | DeviceLiteral | ApiCall) or placement_of(facts, event.type) is not None:
+        return None
+    found = [
+        path
+        for path, value in facts.bound_at(event.scope, event.span).items()
+        if value.kind in ("device", "string")
+        and {getattr(place, "type", None) for place in value.device} == {event.type}
+        and "device" in path.rpartition(".")[2].lower()
+        and "[" not in path
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _reads_device(tree: ast.Module) -> bool:
@@ -206,24 +286,28 @@ def shared_index(facts: Facts, type: str) -> int | None:
     return 0 if indices == {0} else None
 
 
-def portability(event: CudaMethod | DeviceLiteral, fix: Fix, facts: Facts) -> Portability:
+def portability(event: CudaMethod | DeviceLiteral) -> Portability:
+    """Whether a machine without the card stops where the code names it."""
+    return Portability(stops=not (isinstance(event, DeviceLiteral) and event.role not in ("argument", "map")))
+
+
+def decision(event: CudaMethod | DeviceLiteral, fix: Fix, facts: Facts) -> str:
     """What a finding about a card is decided with: the card where the file places work on several, else what is there.
 
     A hint in a file that names one card is a decision of its own: the one choice does not settle it.
     """
-    stops = not (isinstance(event, DeviceLiteral) and event.role not in ("argument", "map"))
     if placement_of(facts, event.type) is not None and event.index is not None:
-        return Portability(stops, f"{event.type}:{event.index}")
-    return Portability(stops, event.type if fix.edits else "")
+        return f"{event.type}:{event.index}"
+    return event.type if fix.edits else ""
 
 
 def is_safe(type: str, facts: Facts) -> bool:
     """Whether the whole file can be converted and does the same wherever it worked."""
-    return _is_safe(type, _File(facts))
+    return _is_safe(type, File(facts))
 
 
 @lru_cache(maxsize=4)
-def _is_safe(type: str, file: _File) -> bool:
+def _is_safe(type: str, file: File) -> bool:
     facts = file.facts
     named = list(_named(facts, type))
     is_test = facts.is_test or any(each.split(".")[0] in ("pytest", "unittest") for each in facts.imports.values())
@@ -245,25 +329,22 @@ def _stays(event: Event, type: str, facts: Facts) -> bool:
         return False
     if isinstance(event, ApiCall):
         return event.raises and event.is_call and not event.under.catches("RuntimeError", "AssertionError")
-    return event.role == "computed" or (event.role == "default" and is_parameter(event, facts.text))
+    return event.role in ("computed", "default")
 
 
 def is_parameter(use: DeviceLiteral, text: str) -> bool:
     """Whether a literal is the default of a parameter."""
-    return isinstance(_parents(text).get(_place(use.node)), ast.arguments)
+    return isinstance(parents(text).get(place_of(use.node)), ast.arguments)
 
 
-@lru_cache(maxsize=4)
 def _keeps_card(text: str) -> bool:
-    """Whether a switch for the card is on, or the file asks for half precision, which few layers have on a CPU."""
+    """Whether a switch for the card is on, a checkpoint goes to a computed card, or the file asks for half precision,
+    which few layers have on a CPU."""
     tree = parsed(text)
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.keyword) and node.arg is not None and says_accelerator(node.arg):
-            if isinstance(node.value, ast.Constant) and node.value.value is True:
-                return True
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "half":
-            return True
-    return False
+    return bool(switches(text) or computed_maps(text)) or any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "half"
+        for node in (ast.walk(tree) if tree is not None else ())
+    )
 
 
 def _is_program(facts: Facts) -> bool:
@@ -276,11 +357,11 @@ def _is_program(facts: Facts) -> bool:
             return True
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
             return True  # main()
-    return any(not use.function and not _is_named(use, facts.text) for use in uses(facts))
+    return any(not use.function and not is_named(use, facts.text) for use in uses(facts))
 
 
-def _is_named(use: CudaMethod | DeviceLiteral, text: str) -> bool:
-    return isinstance(use, DeviceLiteral) and any(_names_of(use, text))
+def is_named(use: CudaMethod | DeviceLiteral, text: str) -> bool:
+    return isinstance(use, DeviceLiteral) and any(names_of(use, text))
 
 
 def _is_plain(use: CudaMethod | DeviceLiteral, facts: Facts) -> bool:
@@ -296,15 +377,15 @@ def _is_plain(use: CudaMethod | DeviceLiteral, facts: Facts) -> bool:
 
 def _is_taken_as_device(use: DeviceLiteral, text: str) -> bool:
     """Whether a literal, or the `torch.device` around it, is bound to a name or is itself a device argument."""
-    above = _parents(text)
+    above = parents(text)
     whole: ast.AST = use.node
-    around = above.get(_place(whole))
+    around = above.get(place_of(whole))
     if use.call == "torch.device" and isinstance(around, ast.Call):
-        whole, around = around, above.get(_place(around))
+        whole, around = around, above.get(place_of(around))
     elif use.role in ("argument", "map"):
         return isinstance(around, ast.Call | ast.keyword)
     if isinstance(around, ast.Assign | ast.AnnAssign):
-        return around.value is not None and _place(around.value) == _place(whole)
+        return around.value is not None and place_of(around.value) == place_of(whole)
     if isinstance(around, ast.keyword):
         return around.arg in ("device", "map_location")
     return isinstance(around, ast.Call) and isinstance(around.func, ast.Attribute) and around.func.attr == "to"
@@ -313,19 +394,19 @@ def _is_taken_as_device(use: DeviceLiteral, text: str) -> bool:
 Place = tuple[int, int, int | None, int | None]
 
 
-def _place(node: ast.AST) -> Place:
+def place_of(node: ast.AST) -> Place:
     return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=2)
-def _parents(text: str) -> dict[Place, ast.AST]:
+def parents(text: str) -> dict[Place, ast.AST]:
     """What stands around each expression of the file, by the expression's place."""
     tree = parsed(text)
     found: dict[Place, ast.AST] = {}
     for node in ast.walk(tree) if tree is not None else ():
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
-                found.setdefault(_place(child), node)
+                found.setdefault(place_of(child), node)
     return found
 
 
@@ -368,7 +449,7 @@ def _modules_by_use(text: str) -> frozenset[str]:
     )
 
 
-class _File:
+class File:
     """Facts by identity: what is asked of them for each finding is worked out once."""
 
     __slots__ = ("facts",)
@@ -377,7 +458,7 @@ class _File:
         self.facts = facts
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _File) and other.facts is self.facts
+        return isinstance(other, File) and other.facts is self.facts
 
     def __hash__(self) -> int:
         return id(self.facts)
@@ -385,11 +466,11 @@ class _File:
 
 def uses(facts: Facts) -> tuple[CudaMethod | DeviceLiteral, ...]:
     """Where the file uses a card without asking for it."""
-    return _uses_of(_File(facts))
+    return _uses_of(File(facts))
 
 
 @lru_cache(maxsize=1)
-def _uses_of(file: _File) -> tuple[CudaMethod | DeviceLiteral, ...]:
+def _uses_of(file: File) -> tuple[CudaMethod | DeviceLiteral, ...]:
     return tuple(event for event in file.facts.events if _names_card(event) and guard_of(event) is None)
 
 
@@ -436,36 +517,17 @@ def _starts_processes(facts: Facts) -> bool:
 
 def _decides_by_name(facts: Facts) -> bool:
     """Whether a name for the card is compared or tested: on another machine the answer would change."""
-    names = {name for use in uses(facts) if isinstance(use, DeviceLiteral) for name in _names_of(use, facts.text)}
-    return bool(names) and not names.isdisjoint(_tested(facts.text))
+    names = {name for use in uses(facts) if isinstance(use, DeviceLiteral) for name in names_of(use, facts.text)}
+    return bool(names) and not names.isdisjoint(tested(facts.text))
 
 
-def _names_of(use: DeviceLiteral, text: str) -> Iterator[str]:
+def names_of(use: DeviceLiteral, text: str) -> Iterator[str]:
     """The names that a literal, or the `torch.device` around it, is bound to."""
-    above = _parents(text)
-    around = above.get(_place(use.node))
+    above = parents(text)
+    around = above.get(place_of(use.node))
     if isinstance(around, ast.Call) and use.call == "torch.device":
-        around = above.get(_place(around))
+        around = above.get(place_of(around))
     if isinstance(around, ast.Assign):
         yield from (ast.unparse(target) for target in around.targets)
     elif isinstance(around, ast.AnnAssign):
         yield ast.unparse(around.target)
-
-
-@lru_cache(maxsize=4)
-def _tested(text: str) -> frozenset[str]:
-    """The names and attributes that conditions of the file read."""
-    tree = parsed(text)
-    found: set[str] = set()
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.Compare | ast.BoolOp):
-            parts: list[ast.AST] = [node]
-        elif isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
-            parts = [node.test]
-        elif isinstance(node, ast.Match):
-            parts = [node.subject]
-        else:
-            continue
-        for part in parts:
-            found |= {ast.unparse(n) for n in ast.walk(part) if isinstance(n, ast.Name | ast.Attribute)}
-    return frozenset(found)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from devlint.api import ApiCall, Operand, Site, cst
-from devlint_rules._api import dtype_of
+
+from ._api import dtype_of
 
 
 def modern_tensor(event: ApiCall, device: cst.BaseExpression, site: Site, filled: str | None = None) -> cst.Call | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 
 from devlint.api import DeviceMismatch, Edit, Finding, Fix, InsertStatement, Safety, Site, Span, cst
-from devlint_rules import _shared as shared
-from devlint_rules._calls import with_keyword
+
+from . import _shared as shared
+from ._calls import with_keyword
 
 
 def judge(event: DeviceMismatch, site: Site) -> Finding:
@@ -21,7 +22,7 @@ def _fact(event: DeviceMismatch, site: Site) -> str:
     off, other = _quoted(event.off.text), _quoted(event.other.text)
     line = f"on {site.line(event.off.span)}" if event.off.span is not None else "in another file"
     if event.code == "DEV109":
-        return f"{other} {event.other.where}, and `{event.operation}` reads only the CPU's memory"
+        return f"{other} {event.other.where}, and `{event.operation}` reads only CPU memory"
     if event.leaves:
         return f"`{event.factory_name}` makes a CPU tensor that leaves the function; {other} {event.other.where}"
     if event.code == "DEV102" and event.factory is not None:

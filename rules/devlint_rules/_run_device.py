@@ -65,6 +65,10 @@ def says_accelerator(name: str) -> bool:
     return _SAYS_ACCELERATOR.search(name) is not None
 
 
+def denies_accelerator(name: str) -> bool:
+    return _SAYS_CPU.search(name) is not None
+
+
 def occurs(pattern: re.Pattern[str], text: str) -> bool:
     return _place_of(pattern, text) is not None
 
@@ -110,7 +114,7 @@ def has_other_tests(text: str) -> bool:
 
 def asked_around(type: str) -> LeftAlone:
     """A guard that stands elsewhere: an early return, a decorator, the callers' conditions."""
-    return LeftAlone(f"a check for {type} stands before this code, or before every call of it")
+    return LeftAlone(f"a check for {type} comes before this code, or before every call of it")
 
 
 def under_condition(test: str) -> LeftAlone:
@@ -129,14 +133,14 @@ def purpose_of(facts: Facts) -> LeftAlone | None:
     if (at := _place_of(_MARKED, facts.text)) is not None:
         return LeftAlone("the tests of this file are marked for an accelerator", at)
     if (at := _place_of(_ONLY_CUDA, facts.text)) is not None:
-        return LeftAlone(f"the file uses `{facts.source(at).rstrip('(')}`, which only CUDA has", at)
+        return LeftAlone(f"the file uses `{facts.source(at).rstrip('(')}`, which needs CUDA", at)
     for folder in facts.path.replace("\\", "/").split("/")[:-1]:
         if folder in _KERNEL_FOLDERS:
-            return LeftAlone(f"the file stands in `{folder}`, a folder of sources for CUDA")
+            return LeftAlone(f"the file is in `{folder}`, a folder with CUDA sources")
     always = facts.module_imports or facts.imports
     for name in facts.imports.values():
         if name.endswith("_cuda") or f"{name}.".startswith(_KERNEL_ROOTS) or ".triton." in name:
-            return LeftAlone(f"the file imports `{name}`, which brings CUDA kernels", _import_of(name, facts.text))
+            return LeftAlone(f"the file imports `{name}`, which contains CUDA kernels", _import_of(name, facts.text))
     for name in always.values():
         if f"{name}.".startswith(_OPTION_ROOTS):
             return LeftAlone(f"the file imports `{name}`, which only runs on CUDA", _import_of(name, facts.text))

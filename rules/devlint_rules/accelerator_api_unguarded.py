@@ -31,19 +31,20 @@ makes a suggestion without an edit.
 ## Known limits
 The rule does not report these cases:
 
-* The call is under a condition that holds only where an accelerator is present, such as
+* The call is under a condition that is true only if an accelerator is present, such as
   `if torch.accelerator.is_available()`.
 * The call is inside a `try` that catches errors.
 * The function works on every machine: `is_available`, `device_count`, `current_accelerator`.
 
-Sometimes the condition is not in the function but around all calls of the function. The rule recognizes this only if
-the name of the function mentions the accelerator. Otherwise the rule reports the calls inside the function.
+Sometimes a function has no check, but every caller checks first. The rule recognizes this only if the name of the
+function mentions the accelerator. Otherwise it reports the calls inside the function.
 """
 
 from __future__ import annotations
 
 from devlint.api import ApiCall, Facts, Finding, Fix, LeftAlone, Portability, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._api import AVAILABLE, guarded_statement, service_of, spelled
+
+from ._api import AVAILABLE, guarded_statement, service_of, spelled
 
 
 class AcceleratorApiUnguarded(Rule[ApiCall]):

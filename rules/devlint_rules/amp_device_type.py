@@ -1,4 +1,4 @@
-"""Mixed precision is fixed to CUDA and ignores the device that the program chose.
+"""Mixed precision works only for CUDA and ignores the device that the program chose.
 
 ## What it flags
 The rule reports these cases:
@@ -34,14 +34,14 @@ The fix is safe when the new name keeps `"cuda"`. The new name does the same as 
 arguments by keyword.
 
 The fix is unsafe when the device type follows the device of the program. The rule offers this fix when a variable in
-scope holds the device. A gradient scaler stays enabled only on CUDA.
+scope holds the device. The fix enables a gradient scaler only on CUDA.
 
 The fix uses only names that the lowest supported torch has.
 
 ## Known limits
 The rule does not report a name that is not deprecated in these cases:
 
-* The call is under a condition that holds only where CUDA is present.
+* The call is under a condition that is true only if CUDA is present.
 * The call has `enabled=False`, or its `enabled` argument depends on the device.
 * The file loads CUDA kernels.
 * The call is `torch.autocast("cuda")`, and no variable of the function holds the device.
@@ -71,7 +71,8 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._api import (
+
+from ._api import (
     argument,
     asks_version,
     is_bound_twice,
@@ -82,11 +83,11 @@ from devlint_rules._api import (
     spelled,
     version,
 )
-from devlint_rules._at_hand import RunDevice, run_device
-from devlint_rules._calls import path_to
-from devlint_rules._conversion import converts, is_safe
-from devlint_rules._run_device import purpose_of
-from devlint_rules._torch import has_torch
+from ._at_hand import RunDevice, run_device
+from ._calls import path_to
+from ._conversion import converts, is_safe
+from ._run_device import purpose_of
+from ._torch import has_torch
 
 _OLD = re.compile(
     r"torch\.(?P<type>cuda|cpu)\.amp\.(autocast_mode\.|grad_scaler\.)?(?P<name>autocast|GradScaler"
@@ -177,7 +178,7 @@ class AmpDeviceType(Rule[ApiCall]):
         message = f"`{spelled(event, site)}` is tied to CUDA"
         device = _device_in_scope(event)
         if device is not None:
-            message += f"; the run's device is `{device}`"
+            message += f"; the program's device is `{device}`"
         return Finding(event.span, message, self._follow(event, site), event.because)
 
     def _modern(self, event: ApiCall, old: re.Match[str], site: Site) -> Fix:

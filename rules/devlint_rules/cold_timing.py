@@ -1,8 +1,8 @@
 """A benchmark includes the first call on the device, which also pays for the start-up of the device.
 
 ## What it flags
-The rule reports an elapsed time that includes the first device work of its function. The rule reports it only if the
-file has no warm-up, that is, no earlier run of the same work.
+The rule reports a measured time that includes the first device work of the function. It does not report the time if the
+file has a warm-up, which is an earlier run of the same work.
 
 Times of training, epochs, compiling and loading are not reported. The start-up cost belongs to these times.
 

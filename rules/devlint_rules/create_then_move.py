@@ -2,8 +2,8 @@
 
 ## What it flags
 A factory call is a call that creates a tensor, such as `torch.zeros`. The rule reports a factory call without `device=`
-when `.to(d)` or `.cuda()` follows directly. The rule reports the call only if `d` is surely a device, not a dtype or a
-tensor, and may be an accelerator.
+when `.to(d)` or `.cuda()` follows directly: `torch.zeros(n).to(d)`. It does not report the call if `d` may be a dtype
+or a tensor, or if `d` is the CPU.
 
 ## Why it matters
 The factory writes the values to host memory. The values are then copied over the bus to the device, and the Python
@@ -38,10 +38,10 @@ These expressions are not reported:
 - A move whose argument is not known to be a device. `.to(x)` also takes a dtype or a tensor.
 - A tensor that is assigned to a variable before the move.
 - A factory call with `out=`.
-- A factory call with `requires_grad`. An edit would change which tensor collects the gradient: the tensor on the device
-  instead of the tensor that the factory creates.
-- A `.to` call that changes the device and another property, such as the memory format. There is one exception: a `.to`
-  call that changes the device and the dtype is reported if it follows `zeros`, `ones`, `eye` or `empty`.
+- A factory call with `requires_grad`. The gradient belongs to the tensor that the factory creates. After an edit, it
+  would belong to the tensor on the device.
+- A `.to` call that changes the device and another property, such as the memory format. There is one exception: after
+  `zeros`, `ones`, `eye` or `empty`, a `.to` call that changes the device and the dtype is reported.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ from devlint.api import (
     describe,
     may_be_accelerator,
 )
-from devlint_rules._calls import has_double_star, has_star, keywords, with_keyword
+
+from ._calls import has_double_star, has_star, keywords, with_keyword
 
 _CONSTANT = frozenset(
     "torch." + name for name in ("zeros", "ones", "full", "empty", "eye", "tril_indices", "triu_indices")

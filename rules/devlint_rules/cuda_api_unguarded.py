@@ -7,11 +7,11 @@ The rule reports calls that fail on a machine without the accelerator, or in a t
   error. Examples are `synchronize`, `set_device`, `current_device`, `Event` and `get_rng_state`.
 * The code calls a function of a module that only a vendor's plug-in provides, such as `torch.npu`.
 * `torch.cuda.device_count()` is a divisor, a factor of a batch size, or the size of an expanded or repeated tensor.
-  Without CUDA the count is 0. In a program with several processes, the rule reports a count only if the same function
-  checks for CUDA earlier.
+  Without CUDA the count is 0. In a program that starts several processes, the rule reports this only if the same
+  function checks for CUDA earlier.
 * The code stores a function of `torch.cuda` on a path where CUDA is absent. An example is
   `sync = torch.cuda.synchronize` outside `if torch.cuda.is_available():`.
-* A flag decides whether a tensor moves to CUDA. Only a line after the move combines the flag with `is_available()`.
+* A flag decides whether a tensor moves to CUDA, and the code checks `is_available()` for this flag only after the move.
 
 ## Why it matters
 The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator. The rest of
@@ -35,7 +35,7 @@ Use instead:
 
 ## Fix safety
 The fix is unsafe: the program skips a call that raised an error before. The fix puts the statement under a condition
-that holds only where the accelerator is present. If the lowest supported torch has the same function in
+that is true only if the accelerator is present. If the lowest supported torch has the same function in
 `torch.accelerator`, the fix calls that function.
 
 If the result of the call is used, the rule makes a suggestion without an edit.
@@ -43,7 +43,7 @@ If the result of the call is used, the rule makes a suggestion without an edit.
 ## Known limits
 The rule does not report these cases:
 
-* The call is under a condition that holds only where the accelerator is present: `if torch.cuda.is_available()`,
+* The call is under a condition that is true only if the accelerator is present: `if torch.cuda.is_available()`,
   `if device.type == "cuda"`, `if use_cuda`.
 * The call is inside a `try` that catches the error. `except AttributeError` does not catch it.
 * The name of the function, the class or the file mentions the accelerator.
@@ -51,8 +51,8 @@ The rule does not report these cases:
 * The call is `torch.cuda.set_device`, and the file uses NCCL, which runs only on CUDA.
 * The call does nothing without the accelerator: `empty_cache`, `manual_seed_all`, `memory_allocated`.
 
-Sometimes the condition is not in the function but around all calls of the function. The rule recognizes this only if
-the name of the function mentions the accelerator. Otherwise the rule reports the calls inside the function.
+Sometimes a function has no check, but every caller checks first. The rule recognizes this only if the name of the
+function mentions the accelerator. Otherwise it reports the calls inside the function.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._agnostic import replacement_call
-from devlint_rules._api import (
+
+from ._agnostic import replacement_call
+from ._api import (
     AVAILABLE,
     NAMES,
     guarded_statement,
@@ -89,7 +90,7 @@ from devlint_rules._api import (
     service_of,
     spelled,
 )
-from devlint_rules._calls import may_precede, path_to
+from ._calls import may_precede, path_to
 
 # These take a device, and do nothing for one that is not theirs.
 _TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})
@@ -133,7 +134,7 @@ class CudaApiUnguarded(Rule[Event]):
         if "CUDAGraph" in facts.text:
             return LeftAlone("the file captures CUDA graphs", _place(facts, "CUDAGraph"))
         if event.qualname == "torch.cuda.set_device" and (found := _NCCL.search(facts.text)):
-            return LeftAlone("the processes talk through NCCL, which only CUDA has", Span(*found.span()))
+            return LeftAlone("the processes communicate through NCCL, which needs CUDA", Span(*found.span()))
         if event.type in ("npu", "hpu") and any(event.type in name for name in facts.imports.values()):
             return LeftAlone(f"the file imports {NAMES[event.type]}")
         return service_of(event, facts)
@@ -141,7 +142,7 @@ class CudaApiUnguarded(Rule[Event]):
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, LateQuestion):
             message = f"`{event.flag}` may be true without CUDA here: the code checks for CUDA only later"
-            return Finding(event.span, message, Fix("Ask first", Safety.HINT), event.because)
+            return Finding(event.span, message, Fix("Check for CUDA before this line", Safety.HINT), event.because)
         assert isinstance(event, ApiCall)
         if not event.is_call:
             if not is_kept(site):

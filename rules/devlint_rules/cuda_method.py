@@ -24,14 +24,13 @@ Use instead:
         return x.to(device)
 
 ## Fix safety
-The rule treats all moves to one accelerator in a file as one decision. The device literals that DEV201 reports belong
-to the same decision.
+devlint fixes all moves to one accelerator in a file together. It also changes the device literals that DEV201 reports.
 
 The fix is safe in two cases:
 
 * The whole file can be converted safely, as DEV201 describes.
-* A variable in scope is proved to hold CUDA wherever CUDA exists. The call has no index, and the moved object is proved
-  to be a tensor or a module.
+* A variable in scope certainly holds a CUDA device on each machine with CUDA. The call has no index, and the moved
+  object is certainly a tensor or a module.
 
 Otherwise the fix is unsafe. If no variable in scope holds a device, the fix may use the device of a tensor argument. It
 does this for a tensor that the function creates.
@@ -41,7 +40,7 @@ The rule makes a suggestion without an edit when the file names several GPUs, or
 ## Known limits
 The rule does not report these cases:
 
-* The call is under a condition that holds only where the accelerator is present. A condition that names the accelerator
+* The call is under a condition that is true only if the accelerator is present. A condition that names the accelerator
   also counts: `if args.gpu is not None`.
 * The name of the function mentions the accelerator: `cuda`, `to_cuda`. A call in a test function is still reported when
   the file has other tests, because the test functions also run on a machine without CUDA.
@@ -54,6 +53,7 @@ object, it reports the call.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from devlint.api import (
     CudaMethod,
@@ -69,15 +69,18 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._at_hand import run_device
-from devlint_rules._conversion import MOVABLE, TOO_EARLY, is_current, is_safe, portability
-from devlint_rules._run_device import (
+
+from ._api import NAMES
+from ._at_hand import run_device
+from ._conversion import MOVABLE, TOO_EARLY, decision, is_current, is_safe, portability
+from ._rest_of_conversion import also
+from ._run_device import (
     guard_of,
     may_use_other_cards,
     placed,
     purpose_of,
 )
-from devlint_rules._shared import is_initialized
+from ._shared import is_initialized, short
 
 
 class CudaMethodCall(Rule[CudaMethod]):
@@ -103,11 +106,21 @@ class CudaMethodCall(Rule[CudaMethod]):
         call = site.node
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             return None
-        message = f"`.{call.func.attr.value}()` only runs with `{event.type}`"
+        needed = NAMES.get(event.type, event.type.upper())
+        message = f"`.{call.func.attr.value}()` raises an error on a machine without {needed}"
         if event.run_device is not None:
-            message += f"; the run's device is `{event.run_device}`"
+            message += f"; the program's device is `{event.run_device}`"
         fix = self._fix(event, site, call, call.func)
-        return Finding(event.span, message, fix, event.because, portability=portability(event, fix, site.facts))
+        if fix.edits:
+            fix = replace(fix, needs=(*fix.needs, *also(event.type, fix.safety, site.facts)))
+        return Finding(
+            event.span,
+            message,
+            fix,
+            event.because,
+            portability=portability(event),
+            decision=decision(event, fix, site.facts),
+        )
 
     def _fix(self, event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix:
         if event.index is not None and (
@@ -115,14 +128,20 @@ class CudaMethodCall(Rule[CudaMethod]):
         ):
             return hint
         if any(a.star for a in call.args):
-            return Fix("Use `.to` with the run's device", Safety.HINT, why="`*` may carry a device")
+            return Fix(
+                "Use `.to` with the device of the program",
+                Safety.HINT,
+                why="the arguments after `*` may contain a device",
+            )
         if isinstance(event.argument, ast.Constant) and isinstance(event.argument.value, bool):
             return Fix("Write `non_blocking=True`: the first argument is the device", Safety.HINT)
         given = _given_device(event)
         computed = event.argument is not None and event.index is None and not _is_none(event.argument)
         index = ast.unparse(event.argument) if computed and event.argument is not None else ""
         if computed and given is None and not is_current(index, site.facts):
-            return Fix("Build a `torch.device` from this index and use `.to`", Safety.HINT, why="the index is computed")
+            return Fix(
+                f"Make a `torch.device` from `{short(index)}`, and use `.to`", Safety.HINT, why="the index is computed"
+            )
         whole = is_safe(event.type, site.facts)
         alone = event.run_device is None and given is None and not whole
         buffer = _as_buffer(event, site, call, method) if alone else None
@@ -144,7 +163,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         moved = call.with_changes(func=method.with_changes(attr=cst.Name("to")), args=[first, *rest])
         if not rest and _is_made_of(event.receiver.node, device.text.removesuffix(".device"), device.text):
             return Fix(
-                "It is there already: leave the move out",
+                "Remove the move: the tensor is on this device already",
                 Safety.UNSAFE,
                 (Edit(call, method.value.with_changes(lpar=[], rpar=[])),),
             )

@@ -2,8 +2,8 @@
 
 ## What it flags
 The rule is off by default. It reports functions, classes and exceptions of `torch.cuda`, `torch.xpu`, `torch.mps` and
-`torch.mtia` that have an equivalent for all accelerators. The lowest torch version that the project supports must have
-this equivalent. Examples of equivalents are `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream` and
+`torch.mtia`. It reports them only if the lowest torch version that the project supports has an equivalent for all
+accelerators. Examples of equivalents are `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream` and
 `torch.OutOfMemoryError`.
 
 ## Why it matters
@@ -26,8 +26,8 @@ Use instead:
 ## Fix safety
 The fix is unsafe: on a machine with another accelerator, the code starts to use that accelerator.
 
-* A guard is a condition that holds only where an accelerator is present. Some calls raise an error on a machine without
-  an accelerator. The fix replaces them only under a guard, or adds a guard.
+* Some calls raise an error on a machine without an accelerator. They need a guard: a check that an accelerator is
+  present. If there is no guard, the fix adds one.
 * The fix removes `torch.cuda.manual_seed(s)` after `torch.manual_seed(s)`. The call of `torch.manual_seed` already
   seeds every device.
 * The fix keeps the condition `torch.cuda.is_available()` if the edited code under this condition still uses CUDA.
@@ -52,8 +52,8 @@ The rule does not report these cases:
 DEV205 reports a call that has no guard and raises an error on a machine without the accelerator. DEV211 reports the
 choice of a device.
 
-The code may store the result of `torch.cuda.is_available()` in a variable or in a class. The rule does not follow this
-result to the code that uses it.
+The code may store the result of `torch.cuda.is_available()` in a variable or in a class. The rule does not know where
+this variable is used as a condition.
 """
 
 from __future__ import annotations
@@ -78,12 +78,13 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._agnostic import has_replacement, replacement_call
-from devlint_rules._api import AVAILABLE, guarded_statement, is_called, is_legacy_type, needs_torch, spelled
-from devlint_rules._calls import path_to
-from devlint_rules._run_device import is_for_accelerator
-from devlint_rules.cuda_api_unguarded import CudaApiUnguarded
-from devlint_rules.cuda_only_selection import is_selection
+
+from ._agnostic import has_replacement, replacement_call
+from ._api import AVAILABLE, guarded_statement, is_called, is_legacy_type, needs_torch, spelled
+from ._calls import path_to
+from ._run_device import is_for_accelerator
+from .cuda_api_unguarded import CudaApiUnguarded
+from .cuda_only_selection import is_selection
 
 _SEEDS = frozenset(
     {"torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.xpu.manual_seed", "torch.xpu.manual_seed_all"}

@@ -35,8 +35,9 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Portability, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._calls import path_to
-from devlint_rules._torch import has_torch
+
+from ._calls import path_to
+from ._torch import has_torch
 
 _STRING = re.compile(r"[\"'](cuda|cpu)(:0)?[\"']\Z")
 _SINCE = (2, 7)  # current_accelerator(check_available=True)
@@ -46,7 +47,7 @@ class CudaOnlySelection(Rule[ApiCall]):
     meta = RuleMeta(
         code="DEV211",
         name="cuda-only-selection",
-        summary="choice of a device ignores all accelerators but CUDA",
+        summary="choice of a device ignores all accelerators except CUDA",
         since="0.1.0",
         level="certain",
         severity=Severity.INFO,
@@ -65,7 +66,7 @@ class CudaOnlySelection(Rule[ApiCall]):
         if found is None:
             return None
         whole, as_text = found
-        message = "this choice of a device ignores every accelerator but CUDA"
+        message = "this choice of a device ignores every accelerator except CUDA"
         return Finding(site.span(whole), message, self._fix(whole, as_text, site), event.because)
 
     def _fix(self, whole: cst.BaseExpression, as_text: bool, site: Site) -> Fix:

@@ -11,8 +11,9 @@ rest of the program could run on other accelerators. Such a program uses CUDA on
 functions that other accelerators also have.
 
 ## Why it matters
-The program does not run on a machine without CUDA. A reader cannot see whether the program needs CUDA or was only
-tested on CUDA. If the program also chooses its device, the check contradicts that choice.
+The program does not run on a machine without CUDA. A reader cannot tell why the check exists: the program may need
+CUDA, or nobody may have tested it on other devices. If the program also chooses its device, the check contradicts that
+choice.
 
 ## Example
     import torch
@@ -32,7 +33,7 @@ Use instead:
 
 ## Fix safety
 The fix is unsafe: the program starts on machines where it stopped before, and it may be slow on those machines. There
-is no fix when later code fails without CUDA and cannot be fixed.
+is no fix when later code fails without CUDA, and devlint cannot fix this code.
 
 ## Known limits
 The rule does not report these cases:
@@ -42,7 +43,7 @@ The rule does not report these cases:
 * The file uses process groups or NCCL.
 * The file loads CUDA kernels.
 
-The rule also reports two less certain cases:
+The rule also reports two cases that are less certain:
 
 * The code checks `torch.cuda.device_count()` instead of `is_available()`.
 * One file contains the check, and another file contains the moves. The file with the check uses CUDA for nothing else.
@@ -67,9 +68,10 @@ from devlint.api import (
     Severity,
     Site,
 )
-from devlint_rules._agnostic import has_replacement
-from devlint_rules._api import AVAILABLE, is_legacy_type
-from devlint_rules._run_device import is_for_accelerator
+
+from ._agnostic import has_replacement
+from ._api import AVAILABLE, is_legacy_type
+from ._run_device import is_for_accelerator
 
 _PROGRAM = re.compile(r"(?i)(^|[._])(main|run|train|start|launch|cli|fit|eval)")
 _IN_NAME = re.compile(r"(?i)cuda|gpu|nccl|test|distribut|benchmark")

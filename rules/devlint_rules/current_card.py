@@ -12,7 +12,7 @@ reports these cases:
 
 - The function or class was given a device, but it calls `torch.cuda.Stream()`, `current_stream()` or
   `default_stream()` without a device.
-- The function or class was given a device, but it asks for memory figures without a device, for example
+- The function or class was given a device, but it reads the memory use without a device, for example with
   `max_memory_allocated()`.
 - `x.type(y.type())` moves a new tensor.
 - A function for CUDA gets one tensor and calls `.cuda()` on another tensor.
@@ -23,8 +23,8 @@ A file that sets the current GPU (`set_device`, `with torch.cuda.device(...)`) i
 still reports `cuda:0` in a function that makes another GPU the current GPU.
 
 ## Why it matters
-The current GPU is GPU 0 unless the program sets another GPU. An operation on tensors of two GPUs raises
-`RuntimeError`. A stream of one GPU does not order a copy to another GPU.
+The current GPU is GPU 0 unless the program sets another GPU. An operation on tensors of two GPUs raises `RuntimeError`.
+A stream of one GPU does not control the order of copies to another GPU.
 
 ## Example
     import torch
@@ -77,10 +77,11 @@ from devlint.api import (
     Symbol,
     cst,
 )
-from devlint_rules._api import is_legacy_type, is_written_out, spelled
-from devlint_rules._calls import with_keyword
-from devlint_rules._run_device import is_for_accelerator, placement_of
-from devlint_rules._shared import parenthesized
+
+from ._api import is_legacy_type, is_written_out, spelled
+from ._calls import with_keyword
+from ._run_device import is_for_accelerator, placement_of
+from ._shared import parenthesized
 
 _STREAMS = frozenset(f"torch.cuda.{name}" for name in ("Stream", "current_stream", "default_stream"))
 #: These tell something of one card.

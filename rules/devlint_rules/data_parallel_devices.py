@@ -2,12 +2,13 @@
 
 ## What it flags
 - `device_ids` lists fixed GPU numbers.
-- `device_ids` is computed from `torch.cuda.device_count()`, and the code does not test for CUDA.
+- `device_ids` is computed from `torch.cuda.device_count()`, and the code does not check for CUDA.
 - The module was moved to a GPU that is not the first entry of `device_ids`.
 - The module was moved to a GPU that is not GPU 0, and `device_ids` is missing.
 - A loss compares the module's output with targets that were moved to a different GPU.
 
-The severity is info if the function around the call gets the GPU indices or the module's device as an argument.
+The severity is info if the GPU indices or the device of the module are an argument of the function that contains the
+call.
 
 ## Why it matters
 A program with fixed GPU numbers runs only on a machine that has these GPUs. The parameters of the module must be on the
@@ -27,8 +28,8 @@ Use instead:
         return torch.nn.DataParallel(model)
 
 ## Fix safety
-The fix is unsafe. Without `device_ids`, `DataParallel` uses all visible GPUs. These may be more or fewer GPUs than
-`device_ids` lists. The fix then changes the number of parts of each batch.
+The fix is unsafe. Without `device_ids`, `DataParallel` uses all visible GPUs. This may be a different number of GPUs,
+and `DataParallel` then splits each batch into a different number of parts.
 
 ## Known limits
 - `device_ids=[0]` is not reported.
@@ -42,8 +43,9 @@ import ast
 from dataclasses import replace
 
 from devlint.api import Edit, Facts, Finding, Fix, Parallel, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._at_hand import head_of
-from devlint_rules._shared import name
+
+from ._at_hand import head_of
+from ._shared import name
 
 
 class DataParallelDevices(Rule[Parallel]):
@@ -69,7 +71,7 @@ class DataParallelDevices(Rule[Parallel]):
     def _judge(self, event: Parallel, site: Site) -> Finding:
         ids = f"`device_ids={event.ids.text}`"
         if event.problem == "literal":
-            message = f"{ids} ties the program to a machine with these GPUs"
+            message = f"{ids} works only on a machine with these GPUs"
             return Finding(event.span, message, self._fix(event, site), event.because)
         if event.problem == "every":
             message = f"{ids} is empty without CUDA, and the default value with CUDA"

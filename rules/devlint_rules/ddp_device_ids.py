@@ -37,7 +37,8 @@ Use instead:
 from __future__ import annotations
 
 from devlint.api import Edit, Facts, Finding, Fix, Parallel, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._shared import is_accelerator
+
+from ._shared import is_accelerator
 
 
 class DdpDeviceIds(Rule[Parallel]):

@@ -65,10 +65,11 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._api import AVAILABLE, needs_torch
-from devlint_rules._calls import path_to
-from devlint_rules._run_device import purpose_of
-from devlint_rules._torch import has_torch
+
+from ._api import AVAILABLE, needs_torch
+from ._calls import path_to
+from ._run_device import purpose_of
+from ._torch import has_torch
 
 _SINCE = (2, 7)  # current_accelerator(check_available=True)
 

@@ -25,7 +25,7 @@ The fix is unsafe. `set_default_device` also affects calls that create integer t
 then needs a generator on the default device.
 
 A CUDA type becomes the device that the program chose. If no variable in scope holds this device, the fix adds one.
-Under a condition that holds only where CUDA is present, the device stays `"cuda"`.
+Under a condition that is true only if CUDA is present, the device stays `"cuda"`.
 
 The rule makes a suggestion without an edit when the type is not written as a literal.
 
@@ -51,8 +51,9 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._api import argument, asks_version, dtype_of, is_called, serves_accelerator, spelled
-from devlint_rules._at_hand import RunDevice, run_device
+
+from ._api import argument, asks_version, dtype_of, is_called, serves_accelerator, spelled
+from ._at_hand import RunDevice, run_device
 
 
 class DefaultTensorType(Rule[ApiCall]):

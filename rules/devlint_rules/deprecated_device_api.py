@@ -28,8 +28,8 @@ Use instead:
 ## Fix safety
 - The fix is safe if the new name does the same on every supported torch.
 - The fix is unsafe for `pin_memory_device`. torch ignores this argument from version 2.9 on.
-- The rule makes a suggestion without an edit if no new name does exactly the same, or if the lowest supported torch
-  does not have the new name.
+- Otherwise the rule makes a suggestion without an edit. For example, the lowest supported torch may not have the new
+  name.
 
 ## Known limits
 - Deprecated names that have nothing to do with devices are not reported.
@@ -41,8 +41,9 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._agnostic import has_replacement
-from devlint_rules._api import is_called, needs_torch, service_of, spelled, version
+
+from ._agnostic import has_replacement
+from ._api import is_called, needs_torch, service_of, spelled, version
 
 _BELOW = ("torch.cuda.", "torch.accelerator.", "torch.xpu.", "torch.mps.", "torch.mtia.", "torch.backends.cuda.")
 # Values that became functions [torch/__init__.py, _deprecated_attrs].

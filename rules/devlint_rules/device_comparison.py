@@ -21,15 +21,15 @@ The rule also reports these tests:
 * A device is used like a string: `"cuda" in x.device`, `x.device.startswith("cuda")`. A device has no such operation,
   so torch raises an error.
 * `device.index >= n` compares the index of `torch.device(name)`. The index may be None.
-* A tensor follows another tensor only to CUDA: `if x.is_cuda: y = y.cuda()`.
+* A tensor is moved to the device of another tensor, but only for CUDA: `if x.is_cuda: y = y.cuda()`.
 * A test is skipped under the wrong condition: `skipif(torch.cuda.is_available(), reason="No CUDA")`.
 
 ## Why it matters
 A `torch.device` never equals a string. The device of a CUDA tensor has an index, so it never equals
-`torch.device("cuda")`. The branch under the comparison never runs.
+`torch.device("cuda")`. So the code under such a condition never runs.
 
-Index 0 is the first GPU, but a truth test treats it like a missing index. A function is always true, so the program
-uses a GPU that may be absent.
+Index 0 is the first GPU, but in a condition it is false, like a missing index. A function is always true in a
+condition, so the program may use a GPU that does not exist.
 
 ## Example
     import torch
@@ -65,8 +65,7 @@ The rule does not report these comparisons:
 * The code compares two devices without an index.
 * The device may be a string. Every argument, every option, and every attribute that another file sets may be a string.
 
-The rule reports a tensor that follows another tensor only when the branch under `if x.is_cuda` contains nothing but the
-move.
+The rule reports `if x.is_cuda: y = y.cuda()` only if the branch contains nothing but the move.
 """
 
 from __future__ import annotations
@@ -96,10 +95,11 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._api import is_device_object
-from devlint_rules._calls import path_to
-from devlint_rules._run_device import purpose_of
-from devlint_rules._shared import parenthesized
+
+from ._api import is_device_object
+from ._calls import path_to
+from ._run_device import purpose_of
+from ._shared import parenthesized
 
 _EQUALITY = frozenset({"==", "!="})
 _MEMBERSHIP = frozenset({"in", "not in"})
@@ -194,7 +194,7 @@ class DeviceComparison(Rule[Event]):
     def _truth(self, event: Compare, site: Site) -> Finding | None:
         if event.left.value.kind == "namespace":
             return _question(event, site)
-        message = f"`{event.left.text}` is tested for truth, but index 0, the first GPU, is false"
+        message = f"`{event.left.text}` is tested for truth, but index 0 (the first GPU) counts as false"
         hint = Fix("Compare with None", Safety.HINT)
         if event.span != event.left.span:
             return Finding(event.left.span, message, hint, event.because)
@@ -343,7 +343,8 @@ def _asked(event: DeviceTest, site: Site) -> Finding | None:
         fix = Fix("Use `cuda`", Safety.UNSAFE if plain else Safety.HINT, (Edit(node, new),) if plain else ())
     elif event.problem == "either":
         message = (
-            f"its function says that `{event.text}` may be a `torch.device`, which never equals the string {event.word}"
+            f"this function also accepts a `torch.device` as `{event.text}`, and a `torch.device` never equals the string "
+            f"{event.word}"
         )
         fix = Fix("Check the class of the value first, or compare its text", Safety.HINT)
     elif event.problem == "skips":
@@ -371,11 +372,12 @@ def _asked(event: DeviceTest, site: Site) -> Finding | None:
         fix = Fix("Check first that the index is not None", Safety.HINT)
     elif event.problem == "without-index":
         message = (
-            f"a tensor's device has an index, so it never equals `{event.word}`, which is a parameter of this test"
+            f"this test gets the device `{event.word}`, which has no index; the device of a tensor has an index, so the two "
+            "are never equal"
         )
         fix = Fix("Compare the device types", Safety.HINT)
     else:
-        message = f"this test has the parameter `{event.word}`, whose index makes it differ from `{event.text}`"
+        message = f"this test also gets the device `{event.word}`, which has an index and never equals `{event.text}`"
         fix = Fix("Compare the device types", Safety.HINT)
     return Finding(event.span, message, fix, event.because)
 
@@ -404,9 +406,10 @@ def _follow(event: Followed, site: Site) -> Finding:
     leader = ast.unparse(event.leader)
     device = f"{leader}.device"
     type = event.type.upper()
+    moved_names = ", ".join(f"`{target}`" for target in event.targets)
     message = (
-        f"`{leader}` may be on an accelerator other than {type}, but the move under this condition happens only for "
-        f"{type}"
+        f"`{leader}` may be on an accelerator other than {type}, but the code under this condition moves "
+        f"{moved_names or 'the other tensor'} only for {type}"
     )
     if event.moved:
         node = site.node
@@ -421,8 +424,11 @@ def _follow(event: Followed, site: Site) -> Finding:
         cst.Assign([cst.AssignTarget(site.expression(target))], site.expression(f"{target}.to({device})"))  # type: ignore[arg-type]
         for target in event.targets
     )
-    moved_names = ", ".join(f"`{target}`" for target in event.targets)
-    fix = Fix(f"Move {moved_names} to `{device}`", Safety.UNSAFE, (ReplaceBlock(event.span, statements),))
+    fix = Fix(
+        f"Move {moved_names} to `{device}` without the condition",
+        Safety.UNSAFE,
+        (ReplaceBlock(event.span, statements),),
+    )
     return Finding(event.span, message, fix, event.because)
 
 

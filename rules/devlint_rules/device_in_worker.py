@@ -3,6 +3,7 @@
 ## What it flags
 - `__getitem__` of a dataset, or a function given as `collate_fn`, moves or creates a tensor on an accelerator. The rule
   reports nothing here if all data loaders of the file work without worker processes.
+- The moves of one dataset, or of one `collate_fn`, are one decision. A report shows one finding for all of them.
 - `Process(target=f)` or a process pool runs a function `f` that uses CUDA. The rule reports it for the default start
   method and for `get_context("fork")`. A method counts as a function, and so does the `run` method of a process class.
 
@@ -78,12 +79,12 @@ class DeviceInWorker(Rule[WorkerDevice]):
             fix = Fix('Use the start method "spawn"', Safety.HINT)
         elif event.place == "fork":
             message = (
-                f"`{event.text}` uses CUDA in a process that Linux forks by default: torch raises an error if the parent "
-                "process has used CUDA"
+                f"`{event.text}` uses CUDA in a worker process: on Linux, a worker is a fork by default, and torch raises an "
+                "error if the parent process has used CUDA"
             )
-            fix = Fix('Call `set_start_method("spawn")` first', Safety.HINT)
+            fix = Fix('Call `set_start_method("spawn")` before the workers start', Safety.HINT)
         else:
             where = "`__getitem__`" if event.place == "__getitem__" else f"`{event.text}`"
             message = f"{where} uses the accelerator, but it runs in a worker process of the data loader"
             fix = Fix("Return CPU tensors, and move the batch in the loop", Safety.HINT)
-        return Finding(event.span, message, fix, event.because)
+        return Finding(event.span, message, fix, event.because, decision=f"{event.place} {event.text}")

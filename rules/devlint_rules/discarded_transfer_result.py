@@ -49,9 +49,9 @@ The rule makes a suggestion without an edit in these cases:
 * The variable belongs to an outer scope. An assignment would create a local variable with the same name.
 
 ## Known limits
-The rule needs evidence that the object is a tensor. Evidence is a call that creates a tensor, an operation that only
-tensors have, or a slice in several dimensions. Some other objects have a `to` method that moves them in place, such as
-modules, graph data and some batch classes. The rule does not report these objects.
+The rule needs evidence that the object is a tensor. This evidence can be a call that creates a tensor, an operation
+that only tensors have, or a slice in several dimensions (`x[:, 0]`). Some other objects have a `to` method that moves
+them in place, such as modules, graph data and some batch classes. The rule reports none of these objects.
 
 The rule reports nothing in these cases:
 
@@ -69,7 +69,8 @@ import ast
 import re
 
 from devlint.api import CPU, HOME, Edit, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, Value, cst
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 #: Words in the names of files and functions that measure how long something takes.
 _MEASURES = re.compile(r"bench|latenc|timing|timeit|profil|speed", re.IGNORECASE)
@@ -116,7 +117,7 @@ class DiscardedTransferResult(Rule[Move]):
         message = f"`{call}` returns a {copy} copy, which is dropped; {receiver} stays where it is"
         if event.rebound is not None:
             message = (
-                f"{receiver} is bound to a moved copy that nothing reads; the tensors of `{shared.short(event.rebound)}` stay "
+                f"{receiver} gets a moved copy that nothing reads; the tensors of `{shared.short(event.rebound)}` stay "
                 "where they are"
             )
             hint = Fix("Assign each moved copy back to its variable or entry", Safety.HINT)

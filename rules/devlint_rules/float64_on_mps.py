@@ -10,7 +10,7 @@ The rule is off by default. It reports two cases:
 A device may be MPS in these cases:
 
 * The code names MPS.
-* The code chooses the device among all accelerators.
+* The code chooses among all accelerators, for example with `torch.accelerator.current_accelerator()`.
 * The device is an argument, and the file mentions MPS.
 
 ## Why it matters

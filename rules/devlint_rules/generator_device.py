@@ -3,14 +3,14 @@
 ## What it flags
 The rule reports these cases:
 
-* An operation draws random numbers for a tensor, and the device type of the generator differs from the device type of
-  the tensor: `torch.randn(..., generator=g)`, `x.normal_(generator=g)`.
+* An operation draws random numbers for a tensor, but the generator and the tensor have different device types:
+  `torch.randn(..., generator=g)`, `x.normal_(generator=g)`.
 * A sampler, `random_split` or a `DataLoader` gets a generator on an accelerator. All three draw on the CPU.
 * A `DataLoader` has `shuffle=True` and no generator, and `torch.set_default_device(...)` may set an accelerator.
 * A random state is not on the CPU. For example, `torch.load(..., map_location=device)` moves the state to an
   accelerator.
-* The code reads a random state from one generator and sets it on a generator of a different device type, for example
-  CPU and CUDA.
+* The code reads the random state of one generator and sets it on a generator with a different device type. For example,
+  it sets the state of a CPU generator on a CUDA generator.
 
 ## Why it matters
 An operation with the wrong generator stops with "Expected a 'cuda' device type for generator but found 'cpu'". A random
@@ -77,9 +77,10 @@ from devlint.api import (
     describe,
     is_surely_accelerator,
 )
-from devlint_rules import _shared as shared
-from devlint_rules._calls import keywords, with_keyword
-from devlint_rules._torch import has_torch
+
+from . import _shared as shared
+from ._calls import keywords, with_keyword
+from ._torch import has_torch
 
 _DEFAULT_SINCE = (2, 3)  # the torch that has `torch.get_default_device`
 
@@ -117,7 +118,7 @@ class GeneratorDevice(Rule[GeneratorMeet]):
             return f"{name} is not a state of the generator that {function} sets: each device type has its own states"
         if event.how == "state":
             takes = "states" if event.qualname.endswith("_all") else "a state"
-            return f"{name} {shared.whereabouts(event.generator.value)}; {function} takes {takes} on the CPU only"
+            return f"{name} {shared.whereabouts(event.generator.value)}; {function} accepts {takes} only on the CPU"
         may_be = "may be" if SOMEWHERE in device else "is"
         draws = "may draw on" if event.place == HOME else "draws on"
         return (

@@ -36,7 +36,7 @@ Use instead:
         return losses
 
 ## Fix safety
-The fix is unsafe. Code that differentiates the total later would no longer get a gradient.
+The fix is unsafe. Later code may call `backward()` on the total. After the fix, it gets no gradient.
 
 ## Known limits
 These losses are not reported:

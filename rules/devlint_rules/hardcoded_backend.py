@@ -34,7 +34,7 @@ program, the fix uses the backend of this device. The lookup of the backend need
 ## Known limits
 The rule does not report these cases:
 
-* The call is under a condition that holds only where CUDA or NCCL is present.
+* The call is under a condition that is true only if CUDA or NCCL is present.
 * The call is inside a `try`.
 * The file loads CUDA kernels.
 * The whole file is written for CUDA. The backend is then not the main problem.
@@ -59,9 +59,10 @@ from devlint.api import (
     Severity,
     Site,
 )
-from devlint_rules._api import argument, needs_torch
-from devlint_rules._run_device import asked_around, purpose_of, under_condition
-from devlint_rules._torch import has_torch
+
+from ._api import argument, needs_torch
+from ._run_device import asked_around, purpose_of, under_condition
+from ._torch import has_torch
 
 _VARIES = re.compile(
     r"""[\"'](gloo|GLOO|mpi|xccl|hccl)[\"'] | is_available\(\)\s*else\s*\(?\s*(torch\.device\(\s*)?[\"']cpu[\"']
@@ -108,7 +109,7 @@ class HardcodedBackend(Rule[ApiCall]):
             text = f'"nccl" if {site.spell("torch.cuda.is_available")}() else "gloo"'
         edit = Edit(site.at(given.span), site.expression(text))
         fix = Fix(f"Use `{text}`", Safety.UNSAFE, (edit,), needs_torch(site.facts))
-        return Finding(given.span, "the process group is fixed to NCCL, which only CUDA has", fix, event.because)
+        return Finding(given.span, "the process group is fixed to NCCL, which needs CUDA", fix, event.because)
 
 
 def _names_nccl(event: ApiCall, facts: Facts) -> bool:

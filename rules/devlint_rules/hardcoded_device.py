@@ -10,8 +10,8 @@ The rule reports a literal device that names an accelerator:
   accelerator.
 * `f"cuda:{args.gpu}"` or `torch.device("cuda", i)` selects a GPU, and the file never checks for CUDA.
 * The last branch of a choice is an accelerator: `"mps" if torch.backends.mps.is_available() else "cuda"`.
-* The choice of a device is switched off: `is_available() and False`, or `device = "cpu"` next to a comment that
-  contains the choice.
+* The choice of a device is disabled: `is_available() and False`, or `device = "cpu"` next to a choice that is commented
+  out.
 
 ## Why it matters
 The line raises an error on a machine without that accelerator. Examples are a laptop, a CI runner, and a machine with
@@ -34,8 +34,8 @@ Use instead:
         return torch.arange(n, device=device)
 
 ## Fix safety
-The rule treats all literals for one accelerator in a file as one decision. A report shows one finding for all of them.
-The fix chooses the device once. It writes the choice in the form that the file already uses.
+A report shows one finding for all literals of one accelerator in a file. Its fix chooses the device once and changes
+all of them. It writes the choice in the form that the file already uses.
 
 The fix is safe when all of these are true:
 
@@ -45,12 +45,12 @@ The fix is safe when all of these are true:
 * No call changes the current GPU.
 * The use is not inside a `try`.
 * No other line of the file needs the accelerator.
-* The torch that the file can run with has every name that the fix writes.
+* Every torch version that the file supports has the names that the fix writes.
 
 The fix is also safe when the literal has no index and a variable in scope is proved to hold the same accelerator.
 
-Otherwise the fix is unsafe. For example, `args.device` may default to the CPU. The fixed line then works on the CPU
-like the rest of the program.
+Otherwise the fix is unsafe. For example, the default of `args.device` may be the CPU. After the fix, the line then
+works on the CPU.
 
 The rule makes a suggestion without an edit in these cases:
 
@@ -61,7 +61,7 @@ The rule makes a suggestion without an edit in these cases:
 The rule does not report these cases:
 
 * The literal is part of a comparison, a dictionary key, `Literal[...]` or a text for people.
-* The code is under a condition that holds only where the accelerator is present. A condition that names the accelerator
+* The code is under a condition that is true only if the accelerator is present. A condition that names the accelerator
   also counts: `if args.gpu is not None`.
 * The literal is part of a choice that checks for the accelerator: `"cuda" if torch.cuda.is_available() else "cpu"`.
 * The literal is an argument of a function in `torch.cuda`.
@@ -79,6 +79,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from devlint.api import (
     ACCELERATORS,
@@ -99,17 +100,19 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._at_hand import run_device
-from devlint_rules._calls import path_to
-from devlint_rules._conversion import TOO_EARLY, choice, is_safe, portability, quote_of
-from devlint_rules._run_device import (
+
+from ._at_hand import run_device
+from ._calls import path_to
+from ._conversion import TOO_EARLY, choice, decision, is_late, is_safe, new_device, portability, quote_of
+from ._rest_of_conversion import also
+from ._run_device import (
     guard_of,
     may_use_other_cards,
     placed,
     purpose_of,
     under_condition,
 )
-from devlint_rules._shared import parsed, span_of
+from ._shared import parsed, span_of
 
 _ROLES = frozenset({"argument", "assigned", "map", "listed", "computed"})
 
@@ -172,7 +175,7 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
         if _is_quiet(event, site):
             return None
         if event.role == "off":
-            fix = Fix("Choose an available device, or write the CPU without a choice", Safety.HINT)
+            fix = Fix("Choose an available device, or remove the choice and write the CPU", Safety.HINT)
             return Finding(
                 event.span, "the choice of a device is switched off: the device is always `cpu`", fix, event.because
             )
@@ -182,13 +185,24 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
         place = event.type if event.index is None else f"{event.type}:{event.index}"
         message = f"device is hardcoded to `{place}`"
         if event.run_device is not None and event.role != "assigned":
-            message += f"; the run's device is `{event.run_device}`"
+            message += f"; the program's device is `{event.run_device}`"
         fix = self._fix(event, site)
-        return Finding(event.span, message, fix, event.because, portability=portability(event, fix, site.facts))
+        return Finding(
+            event.span,
+            message,
+            fix,
+            event.because,
+            portability=portability(event),
+            decision=decision(event, fix, site.facts),
+        )
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
+        fix = self._own_fix(event, site)
+        return replace(fix, needs=(*fix.needs, *also(event.type, fix.safety, site.facts))) if fix.edits else fix
+
+    def _own_fix(self, event: DeviceLiteral, site: Site) -> Fix:
         if event.role == "listed":
-            return Fix("Check for the device first, and leave it out where it is absent", Safety.HINT)
+            return Fix("Check for the device first, and leave it out if it is absent", Safety.HINT)
         whole = _device_call(event, site)
         hint = (
             placed("Read the device indices from an option or a configuration file", site, event.type)
@@ -201,7 +215,7 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
             return hint
         if isinstance(whole, cst.Call) and not all(_is_literal(a.value) for a in whole.args):
             return Fix(
-                "Build the device from the type of the run's device and this index",
+                "Build the device from this index and the type of the program's device",
                 Safety.HINT,
                 why="the index is computed",
             )
@@ -213,6 +227,10 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
                 Safety.HINT,
                 why="the device of the run may be another GPU",
             )
+        late = new_device(event.type, site.facts) if named and is_late(event, site.facts) else None
+        if late is not None:
+            safety = Safety.SAFE if is_safe(event.type, site.facts) else Safety.UNSAFE
+            return Fix("Choose the device once, for the whole file", safety, (Edit(site.statement, None),), (late,))
         if (event.role == "assigned" and not held) or named:
             chosen = _chosen(event, whole, site)
             if chosen is None:

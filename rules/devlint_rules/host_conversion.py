@@ -54,8 +54,8 @@ The rule reports nothing in these cases:
   element, `labels[x[i : i + 1]]`.
 * NumPy keeps the tensor as an object. Examples are an array of objects and `np.nonzero(x)`.
 
-A function argument may be on an accelerator only if the file handles devices. The rule checks the calls if the file
-calls the function. At least one call must pass a moved tensor or the output of a model.
+For a function argument, the rule assumes an accelerator only if the file handles devices. If the file calls the
+function, at least one of the calls must pass a moved tensor or the output of a model.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ import ast
 import builtins
 
 from devlint.api import DeviceMismatch, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, Use, cst
-from devlint_rules import _mismatch as mismatch
-from devlint_rules import _shared as shared
-from devlint_rules._calls import path_to
+
+from . import _mismatch as mismatch
+from . import _shared as shared
+from ._calls import path_to
 
 #: Methods that give the same elements in another form, and are given nothing but numbers.
 _VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "permute", "transpose", "t", "contiguous"})
@@ -98,7 +99,7 @@ class HostConversion(Rule[Use | DeviceMismatch]):
             return mismatch.judge(event, site)
         consumer = "`.numpy()`" if event.consumer == "numpy" else f"`{event.consumer}`"
         operand = event.operand
-        message = f"{shared.name(operand)} {shared.whereabouts(operand.value)}; {consumer} reads only the CPU's memory"
+        message = f"{shared.name(operand)} {shared.whereabouts(operand.value)}; {consumer} reads only CPU memory"
         span = event.span if event.consumer == "numpy" else operand.span
         return Finding(span, message, self._fix(event, site), shared.trail(event, span))
 

@@ -29,8 +29,7 @@ Use instead:
 The rule makes a suggestion without an edit. Functions of torch and numpy differ in names, defaults and precision.
 
 ## Known limits
-The rule reports nothing if a function other than these uses the values. Such a function may need the values on the
-host.
+The rule reports nothing if another function uses the values, because this function may need them on the host.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 ## What it flags
 The rule looks at functions with a parameter `device`, `torch_device` or `run_device`. It reports three cases:
 
-- The body never reads the parameter, or it assigns a new value before the first read. Instead, the body chooses
-  a device itself: by `.cuda()`, by `"cuda"`, or by a choice between CUDA and the CPU.
+- The body never reads the parameter, or it assigns a new value before the first read. Instead, the body chooses a
+  device itself: with `.cuda()`, with `"cuda"`, or with a choice between CUDA and the CPU.
 - The body calls another function of the file, or another method of the same object, that also takes a device. The
   call does not pass the device. An example is `def cuda(self, device=None): return self.to()`.
 - A recursive function processes the parts of its argument, but its recursive calls do not pass the device. An example
@@ -46,7 +46,8 @@ and what the default value of the parameter means.
 from __future__ import annotations
 
 from devlint.api import Facts, Finding, Fix, IgnoredDevice, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 
 class IgnoredDeviceArgument(Rule[IgnoredDevice]):

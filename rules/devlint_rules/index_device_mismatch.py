@@ -45,8 +45,8 @@ The rule reports nothing when one of the devices is unknown.
 
 Other rules report these cases:
 
-* DEV102 reports an index or a tensor that is created without a device. DEV104 reports one exception: the
-  tensor is created on the CPU and kept as an attribute, and other code indexes it (`self.table[i]`).
+* DEV102 reports an index or a tensor that is created without a device. There is one exception, which DEV104 reports:
+  the tensor is created on the CPU and kept as an attribute, and other code indexes it (`self.table[i]`).
 * DEV103 reports the input of an `nn.Embedding`.
 """
 
@@ -70,8 +70,9 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules import _mismatch as mismatch
-from devlint_rules import _shared as shared
+
+from . import _mismatch as mismatch
+from . import _shared as shared
 
 
 class IndexDeviceMismatch(Rule[Meet | DeviceMismatch]):

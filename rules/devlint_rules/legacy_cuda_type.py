@@ -11,8 +11,8 @@ The rule reports these cases:
 
 ## Why it matters
 In a torch build without CUDA the constructor raises `TypeError`. With CUDA it creates the tensor on the current GPU and
-ignores the device that the program chose. Without data, the constructor returns uninitialized memory. A single number
-as argument means a size, not a value.
+ignores the device that the program chose. Without data, the constructor returns uninitialized memory. If the argument
+is a single number, it is a size, not a value.
 
 ## Example
     import torch
@@ -46,8 +46,8 @@ The rule makes a suggestion without an edit in these cases:
 ## Known limits
 The rule does not report these cases:
 
-* The code is under a condition that holds only where CUDA is present. Such a condition is also part of the choice
-  `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor`.
+* The code is under a condition that is true only if CUDA is present. The choice
+  `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor` contains such a condition too.
 * The type is used in `isinstance`, in a tuple or in a comparison of types.
 * The type is an argument of `torch.set_default_tensor_type`, which DEV204 reports.
 * The file loads CUDA kernels.
@@ -76,12 +76,13 @@ from devlint.api import (
     TypeTest,
     cst,
 )
-from devlint_rules._api import dtype_of, is_called, is_legacy_type, is_written_out, service_of, spelled
-from devlint_rules._at_hand import run_device
-from devlint_rules._calls import path_to
-from devlint_rules._legacy import modern_tensor
-from devlint_rules._run_device import asked_around, purpose_of, under_condition
-from devlint_rules._shared import parenthesized
+
+from ._api import dtype_of, is_called, is_legacy_type, is_written_out, service_of, spelled
+from ._at_hand import run_device
+from ._calls import path_to
+from ._legacy import modern_tensor
+from ._run_device import asked_around, purpose_of, under_condition
+from ._shared import parenthesized
 
 _ASKED_DTYPES = frozenset({"torch.float16", "torch.bfloat16", "torch.float64"})
 _QUIET_CALLS = frozenset(

@@ -7,7 +7,7 @@ The rule reports `pack_padded_sequence(x, lengths)` when `lengths` is a tensor t
 `pack_padded_sequence` reads the lengths on the CPU, even when all other tensors are on an accelerator. The call stops
 with "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor".
 
-Most device bugs come from a missing move. Here the code moved too much: it moved the whole batch, or it counted the
+Most device bugs come from a missing move. Here, the code moves too much: it moves the whole batch, or it computes the
 lengths from a mask on the accelerator.
 
 ## Example
@@ -47,7 +47,8 @@ The rule reports nothing in these cases:
 from __future__ import annotations
 
 from devlint.api import Edit, Facts, Finding, Fix, Lengths, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 
 class LengthsOnDevice(Rule[Lengths]):

@@ -24,14 +24,14 @@ The fix is unsafe, because later code may rely on the device of the tensors.
 
 * If a variable in scope holds the device that the code chose, the fix passes this device.
 * Otherwise the fix passes `"cpu"`. `load_state_dict` then copies each tensor to the device of its parameter.
-* The checkpoint may hold a whole module that the code uses directly. If the file also uses an accelerator, the fix
-  passes an available device.
+* There is one exception: the code uses a whole module from the checkpoint directly, and the file uses an accelerator.
+  The fix then passes an available device.
 
 ## Known limits
 The rule does not report these cases:
 
 * `**kwargs` may contain `map_location`.
-* The call is under a condition that holds only where CUDA is present.
+* The call is under a condition that is true only if CUDA is present.
 * The checkpoint contains no tensors. The rule sees this only if the same file saves only numbers, or passes the loaded
   data to `torch.from_numpy`.
 """
@@ -58,8 +58,9 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._at_hand import run_device
-from devlint_rules._calls import with_keyword
+
+from ._at_hand import run_device
+from ._calls import with_keyword
 
 
 class LoadWithoutMapLocation(Rule[Load]):

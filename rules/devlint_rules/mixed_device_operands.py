@@ -1,26 +1,26 @@
 """An operation gets tensors that are on different devices.
 
 ## What it flags
-The rule reports an operation when the code proves that the tensors are on different devices. An operation is an
-operator, a torch function, a tensor method or an in-place operation. torch accepts some combinations of devices, and
+The rule reports an operation when the code proves that the tensors are on different devices. The operation is an
+operator, a torch function, a tensor method or an in-place operation. torch accepts these combinations of devices, so
 the rule does not report them:
 
 * A 0-dim CPU tensor may be combined with a tensor on any device.
-* A CPU index may read a tensor on an accelerator.
-* A copy may cross devices: `a.copy_(b)`, `a[0] = b`.
+* A tensor on an accelerator may be indexed with a CPU tensor.
+* A copy may go from one device to another: `a.copy_(b)`, `a[0] = b`.
 
 The rule also reports these cases:
 
 * An object copies a model's state before the model moves. The copy is later combined with the model's tensors.
 * An object keeps tensors on a device that it stores itself. These tensors are later combined with the model's tensors.
-* A checkpoint is loaded to the CPU, and one of its entries replaces an attribute. The class had put the attribute on a
-  device, and the methods combine the attribute with other tensors.
-* An entry of a checkpoint is loaded to the GPU that saved it. The code combines the entry with a tensor on the GPU of
-  this process.
+* A checkpoint is loaded to the CPU, and one of its tensors replaces an attribute. Before, the attribute was on another
+  device, and the methods combine it with tensors on that device.
+* A tensor of a checkpoint is loaded to the GPU from which it was saved. The code combines it with a tensor on the GPU
+  of this process.
 
 ## Why it matters
 On a machine with an accelerator, the operation stops with "Expected all tensors to be on the same device". On a machine
-without an accelerator, the same code works. Every test on a laptop passes.
+without an accelerator, the same code works, so tests on a laptop pass.
 
 ## Example
     import torch
@@ -49,7 +49,7 @@ The fix is unsafe in these cases:
 * The finding assumes that an argument is a tensor, and that it may be on an accelerator.
 * The operation is inside a `try` that catches errors.
 * The moved tensor is the target of an in-place operation.
-* The moved tensor is an entry of a checkpoint.
+* The moved tensor comes from a checkpoint.
 
 There is no fix when no variable in scope holds the device.
 
@@ -82,8 +82,9 @@ from devlint.api import (
     cst,
     describe,
 )
-from devlint_rules import _mismatch as mismatch
-from devlint_rules import _shared as shared
+
+from . import _mismatch as mismatch
+from . import _shared as shared
 
 
 class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):

@@ -5,14 +5,14 @@ The rule reports the call of a module when the code proves that the module's par
 devices. Typical cases are:
 
 * The batches of a `DataLoader` are never moved.
-* A loss gets the outputs of the model and targets that are not moved.
+* A loss function gets the outputs of the model and targets that are not moved.
 * A model, a metric or a new submodule is never moved.
 * The input is moved on only one path through the function.
 
-A class may be defined in a file that cannot be read. An object of such a class counts as a model in these cases:
+If the file of a class cannot be read, the rule treats an object of this class as a model in two cases:
 
 * The same function creates a second model, and the file moves the second model.
-* The class is named like a network, and its constructor gets only sizes.
+* The class has the name of a network (`ResNet18`), and its constructor gets only sizes.
 
 ## Why it matters
 The model and its input must both be moved. On a machine with an accelerator, the first layer stops with "Expected all
@@ -66,8 +66,9 @@ modules without parameters and buffers. DEV102 reports a tensor that the file cr
 from __future__ import annotations
 
 from devlint.api import DeviceMismatch, Facts, Finding, Fix, Meet, Rule, RuleMeta, Safety, Severity, Site, Value
-from devlint_rules import _mismatch as mismatch
-from devlint_rules import _shared as shared
+
+from . import _mismatch as mismatch
+from . import _shared as shared
 
 
 class ModuleInputDevice(Rule[Meet | DeviceMismatch]):

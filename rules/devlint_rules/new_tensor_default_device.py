@@ -3,12 +3,13 @@
 ## What it flags
 A factory call is a call that creates a tensor, such as `torch.zeros` or `torch.arange`. Without a device it creates a
 CPU tensor. The rule reports the call when an operation combines this tensor with an argument, a parameter, a buffer or
-a gradient. A view of the new tensor counts as well, and so does a result computed from it.
+a gradient. It also reports the call when the operation uses a view of the new tensor, or a result that is computed from
+it.
 
 The rule also reports these cases:
 
-* The values of a tensor on an accelerator are copied into the new tensor. The rule reports such a copy in `forward` and
-  in functions with annotated tensors, if the file uses no other array library.
+* The values of a tensor on an accelerator are copied into the new tensor. The rule reports this in `forward`, and in
+  functions whose tensor arguments are annotated. It does not report it if the file also uses another array library.
 * The new tensor gets its size from a tensor that may be on an accelerator, and the function returns or keeps the new
   tensor. The result stays on the CPU.
 * A function returns the new tensor on one path. On other paths it returns a result computed from its arguments.
@@ -74,9 +75,9 @@ Most findings assume that tensor arguments and module parameters may be on an ac
 these cases:
 
 * The other operand is not known to be a tensor, or it may be a Python number.
-* The other operand only goes into a module of the project that does not compute with it.
+* The other operand is only passed to a module of the project, and this module does not compute with it.
 * The call comes after `torch.set_default_device` or is inside `with torch.device(...)`.
-* A condition or a flag separates the path that creates the tensor from the operation.
+* A condition or a flag ensures that the operation does not run after the tensor is created.
 * The tensor is a part of a batch, and the other parts are moved.
 * The tensor is a buffer, and every computation moves a copy of it.
 """
@@ -102,9 +103,10 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules import _mismatch as mismatch
-from devlint_rules import _shared as shared
-from devlint_rules._calls import with_keyword
+
+from . import _mismatch as mismatch
+from . import _shared as shared
+from ._calls import with_keyword
 
 #: In how many places a fix may create the tensor.
 PLACES = 8
@@ -114,7 +116,7 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
     meta = RuleMeta(
         code="DEV102",
         name="new-tensor-default-device",
-        summary="a tensor made without a device meets tensors that may be on an accelerator",
+        summary="a tensor made without a device is combined with tensors that may be on an accelerator",
         since="0.1.0",
         level="certain / assume",
         severity=Severity.ERROR,
@@ -157,15 +159,13 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
         if event.how == "buffer":
             return f" that replaces the buffer `self.{event.operation}` {line}; a buffer moves with the module"
         if event.how == "kept":
-            return f" that stays where it is not replaced; {other}, is stored next to it {line}"
+            return f" that stays in some items; {other}, is stored in other items {line}"
         if event.how == "paths":
             return f" that is returned here; other paths return a tensor that {shared.whereabouts(event.other.value)}"
         if event.how == "beside":
             return f" that is returned {line}, together with {other}"
         if event.how == "collective":
-            return (
-                f"; {shared.name(event.other)} {line} sends it through the process group, and NCCL takes no CPU tensor"
-            )
+            return f"; {shared.name(event.other)} {line} sends it through the process group, and NCCL accepts no CPU tensors"
         if event.how == "size":
             return f" with the size of {other}; the CPU tensor leaves the function {line}"
         return f"; in {shared.operation(event)} {line} it meets {other}"

@@ -11,9 +11,9 @@ spelling.
 - A name is not reported if the torch module creates attributes at run time.
 
 ## Why it matters
-The line raises `AttributeError` or `ImportError` as soon as it runs. A name in a type annotation is an exception if the
-file contains `from __future__ import annotations`: Python does not evaluate the annotation, so nothing fails. Often the
-name belongs to another module or another library, or torch removed the name long ago.
+The line raises `AttributeError` or `ImportError` as soon as it runs. Type annotations are an exception in a file with
+`from __future__ import annotations`. Python does not evaluate these annotations, so nothing fails. Often the name
+belongs to another module or another library, or torch removed the name long ago.
 
 ## Example
     import torch
@@ -34,7 +34,7 @@ Use instead:
 The rule makes a suggestion without an edit. The name with the nearest spelling may not be the intended name.
 
 ## Known limits
-- The program may add a name to torch in another file. The rule does not see the addition and reports the name.
+- Another file of the program may add a name to torch. The rule does not see this and reports the name.
 - Private names are not reported.
 - A project is not checked if its requirements allow only versions before torch 2.2.
 """
@@ -45,8 +45,9 @@ import re
 from functools import lru_cache
 
 from devlint.api import ApiCall, ApiName, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._api import asks_version, fails_earlier, hangs_on_import, hangs_on_version, is_called, is_written_out
-from devlint_rules._calls import path_to
+
+from ._api import asks_version, fails_earlier, hangs_on_import, hangs_on_version, is_called, is_written_out
+from ._calls import path_to
 
 #: What every module of torch for a kind of device has: `torch.cuda.device_count`.
 _OF_DEVICE_MODULES = (

@@ -12,8 +12,8 @@
 - The code calls an attribute: `x.device()` or `x.is_cuda()`. The attribute `device` is a `torch.device`, and
   `is_cuda` is a bool.
 
-The rule reports an object only if the code proves the type of the object. It does not report an object if the class
-of the object is in the file and defines the method or attribute.
+The rule reports an object only if the code proves the type of the object. The class of the object may be in the file.
+If it defines the method or attribute, there is no finding.
 
 ## Why it matters
 The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call. An optimizer keeps its
@@ -33,7 +33,7 @@ Use instead:
     optimizer = torch.optim.Adam(model.parameters())
 
 ## Fix safety
-- The fix is safe if nothing needs to move. It removes the call, which raises an error on every machine.
+- The fix is safe if the object does not need to move. The fix removes the call, which raises an error on every machine.
 - The fix is safe for `x.cpu.numpy()`. It adds the parentheses.
 - The fix is safe for `x.device()`. It removes the parentheses.
 - Otherwise the rule makes a suggestion without an edit. For example, the items of a list must be moved one by one.
@@ -69,7 +69,8 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 _MOVES = ACCELERATORS | {"to", "cpu"}
 _MEMBERS = _MOVES | {"device"}

@@ -41,7 +41,8 @@ copy.
 from __future__ import annotations
 
 from devlint.api import Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, UnpinnedCopy
-from devlint_rules._shared import short
+
+from ._shared import short
 
 
 class NonBlockingUnpinned(Rule[UnpinnedCopy]):

@@ -8,14 +8,14 @@
 The rule reports the first place that fails:
 
 - A name that is imported directly is reported at the import. Later uses of the name are not reported.
-- Among the statements that run while the file is imported, only the first failing statement is reported. Python stops
-  the import at this statement.
+- If several statements fail during the import of the file, only the first one is reported. Python stops the import at
+  this statement.
 
 A name is not reported in these cases:
 
 - The code is inside a `try` that catches the error.
-- The code runs under a test of the torch version or of the name. A flag of the file or a decorator that names a
-  version also counts as a test.
+- The code runs under a test of the torch version or of the name. A flag in the file, or a decorator that names a
+  version, is also such a test.
 - No file states the lowest version of torch. The rule then reports no name as too new.
 - A `requirements.txt` next to the program leaves the torch version open. A notebook may also install its own packages.
 
@@ -50,7 +50,8 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, ApiImport, ApiName, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._api import (
+
+from ._api import (
     asks_version,
     fails_earlier,
     hangs_on_import,

@@ -14,8 +14,8 @@ If the target is XLA, the move is reported even when the optimizer has no state.
 The documentation of `torch.optim` says to move a model before its optimizer is created. A move after that does not move
 the state of the optimizer. The next step stops with "Expected all tensors to be on the same device".
 
-Without state, a move between the CPU and CUDA, MPS or XPU does no harm: the parameters stay the same objects. Under XLA
-the move creates new parameters. The optimizer then trains the old parameters, which nothing uses.
+Without state, a move between the CPU and CUDA, MPS or XPU does no harm, because the parameters stay the same objects.
+On XLA, the move creates new parameters. The optimizer then trains the old parameters, and the model does not use them.
 
 ## Example
     import torch
@@ -80,7 +80,8 @@ from devlint.api import (
     cst,
     describe,
 )
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 
 class OptimizerBeforeMove(Rule[OptimizerOrder]):

@@ -41,8 +41,9 @@ Use instead:
 from __future__ import annotations
 
 from devlint.api import Edit, Facts, Finding, Fix, Pin, Rule, RuleMeta, Safety, Severity, Site, cst, describe
-from devlint_rules._calls import path_to
-from devlint_rules._shared import is_accelerator, is_path, name
+
+from ._calls import path_to
+from ._shared import is_accelerator, is_path, name
 
 
 class PinnedMemoryMisuse(Rule[Pin]):

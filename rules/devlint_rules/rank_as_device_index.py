@@ -1,7 +1,7 @@
 """A process uses the wrong GPU, or it never selects its GPU as the current device.
 
 ## What it flags
-The rule reports a global rank as the index of a GPU. Global ranks number the processes of all machines.
+The rule reports a global rank that is used as the index of a GPU. Global ranks number the processes of all machines.
 
 - Global ranks are `dist.get_rank()`, `hvd.rank()` of horovod, `process_index` of accelerate and a variable named
   `global_rank`.
@@ -19,7 +19,7 @@ The rule also reports these cases:
 - The program has an option `--local_rank` but does not read `LOCAL_RANK`.
 
 ## Why it matters
-- The processes of the second machine get the next global ranks, but the GPUs of the second machine start at 0 again.
+- On the second machine, the global ranks continue, but the GPU indices start at 0 again.
 - A process that does not set its GPU uses GPU 0 for `"cuda"` and for `.cuda()` without an index. It also uses GPU 0 for
   functions that exchange Python objects between processes, such as `dist.all_gather_object`.
 - `torchrun` does not pass `--local_rank`. Since torch 2.0, `torch.distributed.launch` passes `--local-rank` instead.
@@ -75,7 +75,8 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._calls import may_precede, path_to, with_keyword
+
+from ._calls import may_precede, path_to, with_keyword
 
 _DASHED = (2, 0)  # `torch.distributed.launch` passes `--local-rank` from here on
 
@@ -124,7 +125,9 @@ class RankAsDeviceIndex(Rule[RankIndex]):
             return Finding(event.span, message, fix, event.because)
         if event.problem == "never-set":
             message = f"`{event.text}` is used as a GPU index, but its class never assigns it"
-            return Finding(event.span, message, Fix("Use the local rank", Safety.HINT), event.because)
+            return Finding(
+                event.span, message, Fix("Use the local rank of this process as the index", Safety.HINT), event.because
+            )
         if event.problem == "minus-one":
             message = f"`{event.text}` may be -1, which means the CPU, but there is no GPU -1"
             return Finding(event.span, message, Fix("Test for -1 before the index is used", Safety.HINT), event.because)

@@ -7,8 +7,8 @@ An alias is a second name for the same tensor. The rule reports two cases:
 * `__init__` assigns a buffer to a second attribute, `self.scale = self.weights`, and other methods use this attribute.
 
 ## Why it matters
-When a module moves, it replaces its buffers by new tensors. The alias still refers to the old tensor on the old device.
-The operation stops with "Expected all tensors to be on the same device". If the operation does not stop, it reads old
+When a module moves, it replaces its buffers by new tensors. The alias still names the old tensor on the old device. The
+operation stops with "Expected all tensors to be on the same device". If the operation does not stop, it reads old
 values, because the module updates only the new tensor. Parameters do not have this problem: they stay the same objects.
 
 ## Example
@@ -54,7 +54,8 @@ in these cases:
 from __future__ import annotations
 
 from devlint.api import Facts, Finding, Fix, Meet, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 
 class StaleBufferAlias(Rule[Meet]):

@@ -32,7 +32,7 @@ Use instead:
             yield x.to(device) * weights_on_device
 
 ## Fix safety
-The fix is unsafe for two reasons. After the fix, the move also runs if the loop has no iteration. The copy occupies
+The fix is unsafe for two reasons. After the fix, the move runs even if the loop has no iterations. And the copy uses
 memory during the whole loop.
 
 ## Known limits
@@ -58,8 +58,9 @@ from devlint.api import (
     cst,
     describe,
 )
-from devlint_rules._calls import may_precede
-from devlint_rules._shared import name
+
+from ._calls import may_precede
+from ._shared import name
 
 
 class TransferInLoop(Rule[LoopMove]):

@@ -9,8 +9,8 @@ The rule reports three cases:
 * `x = x.to(device)` follows `x.requires_grad = True`, and the code later reads `x.grad`.
 
 ## Why it matters
-A move to another device returns a new tensor. The new tensor is not a parameter, because torch treats it as a result
-that was computed from the parameter. The result has three problems:
+A move to another device returns a new tensor. The new tensor is not a parameter: for torch, it is a result that was
+computed from the parameter. The result has three problems:
 
 * It collects no gradient, because torch collects gradients only for the original parameter.
 * The module does not register it, and `parameters()` does not list it.
@@ -41,7 +41,7 @@ Use instead:
 
 ## Fix safety
 The fix moves the data before the parameter is created. The fix is safe. If the move changes nothing, the result is the
-same. If the move copies the tensor, the program without the fix loses the parameter.
+same. If the move copies the tensor, the program without the fix has no parameter.
 
 If a factory call creates the data, the fix adds `device=` to the call. The fix with `device=` is unsafe when the values
 depend on the device, as random numbers do. The fix for a tensor with `requires_grad=True` follows the same rules.
@@ -80,8 +80,9 @@ from devlint.api import (
     describe,
     may_be_accelerator,
 )
-from devlint_rules import _shared as shared
-from devlint_rules._calls import with_keyword
+
+from . import _shared as shared
+from ._calls import with_keyword
 
 _EXACT = frozenset("torch." + name for name in ("zeros", "ones", "full", "empty", "eye", "tensor"))
 

@@ -84,8 +84,9 @@ import ast
 import re
 
 from devlint.api import Edit, Facts, Finding, Fix, Register, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules import _shared as shared
-from devlint_rules._api import needs_torch
+
+from . import _shared as shared
+from ._api import needs_torch
 
 _SPEAKS_OF_IT = re.compile(r"regist|Module(List|Dict)|state_?dict", re.IGNORECASE)
 

@@ -7,11 +7,12 @@ The rule reports an attribute of an `nn.Module` when all of these are true:
 * The tensor is neither a parameter nor a buffer.
 * A method combines the tensor with inputs, parameters or buffers.
 
-A tensor with `requires_grad=True` is also reported when a method passes it to a function together with other arguments.
+There is one more case: the tensor has `requires_grad=True`, and a method passes it to a function together with other
+arguments.
 
 ## Why it matters
-`module.to(device)` moves parameters, buffers and submodules. A plain tensor is not moved. After the module has moved to
-an accelerator, `forward` stops with "Expected all tensors to be on the same device".
+`module.to(device)` moves parameters, buffers and submodules. A plain tensor is not moved. If the module is on an
+accelerator, `forward` stops with "Expected all tensors to be on the same device".
 
 ## Example
     import torch
@@ -62,7 +63,8 @@ The rule reports nothing in these cases:
 from __future__ import annotations
 
 from devlint.api import CPU, Edit, Facts, Finding, Fix, Register, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules import _shared as shared
+
+from . import _shared as shared
 
 
 class UnregisteredTensor(Rule[Register]):
@@ -95,7 +97,7 @@ class UnregisteredTensor(Rule[Register]):
         message = f"`self.{event.attribute}` is {what}: it does not move with `{event.class_name}`, but {used}"
         if event.to_be_trained:
             message = (
-                f"`self.{event.attribute}` is to be trained, but it is no parameter of `{event.class_name}`: "
+                f"`self.{event.attribute}` requires a gradient, but it is not a parameter of `{event.class_name}`: "
                 f"it does not move with the module, but {used}"
             )
         return Finding(event.span, message, self._fix(event, site), tuple(dict.fromkeys(event.uses + event.because)))

@@ -66,7 +66,8 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._calls import may_precede, path_to, with_keyword
+
+from ._calls import may_precede, path_to, with_keyword
 
 _MESSAGES = {
     "unsynchronized": "elapsed time is read without a wait for `{end}`: torch raises an error if the event is not complete",

@@ -1,8 +1,8 @@
 """A clock is read before the device has finished, so the measured time misses queued work.
 
 ## What it flags
-The rule reports an elapsed time around work that runs, or may run, on an accelerator. Nothing waits for the device
-between the last work and the second reading of the clock. The rule follows these clocks:
+The rule reports a measured time of work that runs, or may run, on an accelerator. It reports the time if nothing waits
+for the device before the clock is read the second time. The rule knows these clocks:
 
 - `time.time`, `perf_counter`, `monotonic`, `timeit.default_timer` and `datetime.now`;
 - timers of the project itself, as context managers or as a pair of start and stop calls;
@@ -52,8 +52,8 @@ The fix is unsafe because it changes the printed times, which is its purpose. A 
 slower. The inserted code does nothing on a machine without an accelerator.
 
 ## Known limits
-A time is not reported unless device work is proved to lie between the two readings. For example, the work may be
-inside a function that devlint cannot read.
+A time is reported only if there is certainly device work between the two readings. If the work is inside a function
+that devlint cannot read, the time is not reported.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._calls import may_precede, path_to
-from devlint_rules._torch import has_torch
+
+from ._calls import may_precede, path_to
+from ._torch import has_torch
 
 # What stands for a magic in the code of a notebook begins with this letter, unless the notebook uses it itself.
 _MAGIC = "\u16a0"

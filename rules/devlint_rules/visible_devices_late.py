@@ -6,9 +6,9 @@
 - The default value of a parameter or the body of a class contains a call that starts CUDA.
 
 ## Why it matters
-CUDA reads the variable once, when it starts. It ignores a later value without a warning. A call at import time starts
-CUDA in each program that imports the module. After the import, the program can no longer set the variable. If the
-program forks, CUDA raises `RuntimeError` in the child process.
+CUDA reads `CUDA_VISIBLE_DEVICES` once, when it starts. It ignores a later value without a warning. A call at import
+time starts CUDA in each program that imports the module. After the import, the program can no longer set the variable.
+If the program forks, CUDA raises `RuntimeError` in the child process.
 
 ## Example
     import os
@@ -42,7 +42,8 @@ The rule makes a suggestion without an edit. Only the author knows in which orde
 from __future__ import annotations
 
 from devlint.api import Facts, Finding, Fix, LateSetting, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._shared import short
+
+from ._shared import short
 
 
 class VisibleDevicesLate(Rule[LateSetting]):

@@ -22,8 +22,8 @@
 
 ## Why it matters
 Most of these calls raise an error at once, or on the first machine with an accelerator. `x.to(x)` does nothing,
-although the author meant `x.to(device)`. The gradient scaler accepts any argument. With a wrong argument, the scaler
-stays enabled on machines where it should disable itself.
+although the author meant `x.to(device)`. The gradient scaler accepts any argument. With a wrong argument, it stays
+enabled on machines without the device.
 
 ## Example
     import torch
@@ -77,9 +77,10 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._api import argument, is_device_object, spelled
-from devlint_rules._legacy import keyword, modern_tensor
-from devlint_rules._shared import moved, parenthesized
+
+from ._api import argument, is_device_object, spelled
+from ._legacy import keyword, modern_tensor
+from ._shared import moved, parenthesized
 
 _OLD = frozenset(
     f"torch.{kind}Tensor"

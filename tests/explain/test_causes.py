@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from devlint.explain.causes import Cause, Explanation, explain
+from devlint.inference.reveal import asked
 
 MEETING = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
 TWO_CARDS = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!"
@@ -1411,3 +1412,71 @@ def test_a_recursion_of_a_thousand_frames(tmp_path: Path) -> None:
     explanation = explain(f"Traceback (most recent call last):\n{outer}{inner}RuntimeError: {MEETING}\n", tmp_path)
     assert explanation is not None
     assert places(explanation)[:1] == [("run", 7)]
+
+
+# -- the new inference, where the settings switch it on
+
+INFERRED = {
+    "an_entry_of_a_dict_of_the_module_level": """
+        import torch
+
+        CACHE = {}
+
+        def fill():
+            CACHE["mask"] = torch.ones(3)  # cause
+
+        def run(x):
+            fill()
+            return x.cuda() * CACHE["mask"]  # frame 1
+    """,
+    "a_field_that_a_function_sets_on_what_it_is_given": """
+        import torch
+
+        class Box:
+            pass
+
+        def make(box):
+            box.value = torch.ones(3)  # cause
+
+        def run(device):
+            box = Box()
+            make(box)
+            return torch.ones(3).to(device) + box.value  # frame 1
+    """,
+    "a_free_name_of_a_function_inside": """
+        import torch
+
+        def run(device):
+            def inner():
+                return kept
+            kept = torch.ones(3)  # cause
+            give = inner
+            return torch.ones(3).to(device) + give()  # frame 1
+    """,
+}
+
+
+def with_new_inference(folder: Path) -> None:
+    (folder / "devlint.toml").write_text('inference = "new"\n', encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", INFERRED.values(), ids=INFERRED)
+def test_the_new_inference_names_where_a_value_was_made(tmp_path: Path, text: str) -> None:
+    with_new_inference(tmp_path)
+    assert first(tmp_path, run=text).suspect.on_host
+
+
+@pytest.mark.parametrize("text", INFERRED.values(), ids=INFERRED)
+def test_without_it_the_place_is_not_found(tmp_path: Path, text: str) -> None:
+    explanation = explained(tmp_path, run=text)
+    (cause,) = rows_with((tmp_path / "run.py").read_text(encoding="utf-8"), "cause")
+    assert ("run", cause) not in places(explanation)
+
+
+def test_a_fault_of_the_inference_does_not_end_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: object) -> None:
+        raise ValueError
+
+    monkeypatch.setattr(asked, "ask", fails)
+    with_new_inference(tmp_path)
+    assert explained(tmp_path, run=next(iter(INFERRED.values()))).where is not None

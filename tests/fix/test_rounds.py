@@ -162,7 +162,7 @@ def test_finding_that_gave_way_to_the_fixed_one_is_no_objection() -> None:
 def test_finding_that_no_one_gave_way_for_is_an_objection() -> None:
     outcome = fix("raw(1)\n", Slower(), giving_way("DEV185", "DEV186", "slow"))
     assert outcome.text == "raw(1)\n"
-    assert "brings DEV185" in outcome.rejected[0].reason
+    assert "causes DEV185" in outcome.rejected[0].reason
 
 
 class Clashing(Named):
@@ -199,7 +199,7 @@ def test_fix_after_which_the_finding_stays_is_withdrawn_and_named() -> None:
     outcome = fix("clock()\nold()\n", Waiting(), renaming("DEV191", "old", "new"))
     assert outcome.text == "clock()\nnew()\n"
     ((rejected),) = outcome.rejected
-    assert (rejected.diagnostic.code, rejected.reason) == ("DEV190", "the finding stays")
+    assert (rejected.diagnostic.code, rejected.reason) == ("DEV190", "the fix does not remove the finding")
     assert [d.code for d in outcome.result.diagnostics] == ["DEV190"]
 
 
@@ -207,7 +207,7 @@ def test_fix_that_brings_a_finding_which_stays_is_withdrawn() -> None:
     unsafe = renaming("DEV192", "b", "c", Safety.UNSAFE)
     outcome = fix("a()\nold()\n", renaming("DEV191", "a", "b"), unsafe, renaming("DEV193", "old", "new"))
     assert outcome.text == "a()\nnew()\n"
-    assert [r.reason for r in outcome.rejected] == ["the fix brings DEV192 in row 1"]
+    assert [r.reason for r in outcome.rejected] == ["the fix causes DEV192 on line 1"]
 
 
 def test_finding_that_comes_up_by_a_fix_is_left_to_the_next_run() -> None:
@@ -254,7 +254,7 @@ def test_listed_finding_is_fixed_after_edits_that_move_it() -> None:
 def test_fix_whose_result_does_not_parse_is_withdrawn() -> None:
     outcome = fix("x = broken()\nold()\n", Breaking(), renaming("DEV191", "old", "new"))
     assert outcome.text == "x = broken()\nnew()\n"
-    assert outcome.rejected[0].reason.startswith("the fixed file is not sound: ")
+    assert outcome.rejected[0].reason.startswith("the fixed file has an error: ")
 
 
 def test_two_fixes_that_undo_each_other_come_to_rest() -> None:
@@ -285,7 +285,7 @@ def test_fix_that_undoes_one_of_an_earlier_round_is_known_at_its_first_step() ->
     rules = (Unwrapping(), renaming("DEV191", "a", "b"), renaming("DEV192", "b", "a"))
     outcome = fix_source(Watched(rules, None, calls), decode(b"wrap(a())\n", "a.py"))
     assert outcome.text == "a()\n"
-    assert [r.reason for r in outcome.rejected] == ["the fix undoes another one"]
+    assert [r.reason for r in outcome.rejected] == ["the fix undoes another fix"]
     assert seen == ["wrap(a())\n", "a()\n", "b()\n"]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from functools import cache
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from devlint.api import Severity
 from devlint.engine import Linter
 from devlint.inference.analysis import device_mismatches
-from devlint.inference.events import SEVERITIES
+from devlint.inference.witness.model import SEVERITIES
 from devlint.settings import Settings
 from devlint.source import Source
 from devlint_rules import RULES
@@ -240,25 +239,3 @@ def test_condition_is_said_once() -> None:
     body = "def run(flag: bool):\n    a = torch.rand(3).cuda()\n    if flag:\n        a = a + torch.rand(3)\n    return a\n"
     (found,) = findings(PRELUDE + body)
     assert found.when == "`flag` is true"
-
-
-HELPER: Final = "import torch\n\n\ndef add_noise(x: torch.Tensor) -> torch.Tensor:\n    return x + torch.rand(3)\n"
-MAIN: Final = "import torch\n\nfrom helper import add_noise\n\nprint(add_noise(torch.rand(3).cuda()))\n"
-
-
-def _check(folder: Path, name: str) -> list[tuple[str, str]]:
-    (folder / "helper.py").write_text(HELPER, encoding="utf-8")
-    (folder / "main.py").write_text(MAIN, encoding="utf-8")
-    text = {"helper.py": HELPER, "main.py": MAIN}[name]
-    found = linter().check(Source(str(folder / name), text.encode(), text)).diagnostics
-    return [(Path(each.path).name, str(each.evidence)) for each in found]
-
-
-@pytest.mark.xfail(strict=True, reason="callers in other files are not asked")
-def test_caller_in_another_file_is_a_witness(tmp_path: Path) -> None:
-    assert _check(tmp_path, "helper.py") == [("helper.py", "called")]
-
-
-@pytest.mark.xfail(strict=True, reason="a run that names only the caller's file does not report the finding elsewhere")
-def test_run_on_the_caller_alone_reports_it(tmp_path: Path) -> None:
-    assert _check(tmp_path, "main.py") == [("helper.py", "called")]

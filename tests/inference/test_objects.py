@@ -12,10 +12,7 @@ from tests.inference.objects import OBJECTS
 #: What the inference gets wrong, by case and half.
 FAULTS: Final[dict[str, str]] = {
     "agent_samples_its_memory:wrong": "what a tensor of an argument is on is not known where it is kept in a deque",
-    "dataclass_with_a_model_field:wrong": "the default factory of a data class is not evaluated",
-    "dataclass_with_a_default_tensor:wrong": "the default factory of a data class is not evaluated",
     "step_is_a_closure_over_the_model:wrong": "a nested function that is only returned is not judged",
-    "constructor_is_a_class_method:wrong": "what a class method gives its class is found, but only as info",
     "hidden_state_reset_on_the_cpu:wrong": "a field that one method makes and another rebinds is nowhere known",
 }
 

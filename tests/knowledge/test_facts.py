@@ -358,10 +358,9 @@ class TestOtherLibraries:
 
 
 def test_every_annotated_fact_names_its_source() -> None:
-    from devlint.knowledge import annotated, foreign
+    from devlint.knowledge import annotated
 
     assert all(source and fields for source, fields, _ in annotated.GROUPS)
-    assert all(source and fields for source, fields, _, _ in foreign.GROUPS)
 
 
 def test_every_annotated_name_is_one_that_torch_has() -> None:

@@ -92,10 +92,10 @@ def test_a_silence_keeps_what_defines_the_operands(run: Run) -> None:
         "tumour = load_scan('mary')\nshift = torch.ones(3)\nother()\nseen = tumour + shift\nprint(seen)\n"
     )
     out = report(run, text, "seen = tumour")
-    assert out.startswith("**A silence of devlint**\n")
+    assert out.startswith("**A missed bug**\n")
     assert [type(node).__name__ for node in ast.parse(program(out)).body] == ["Import", "ImportFrom", *["Assign"] * 3]
     assert "devlint finds nothing here" in out
-    assert "one side is unknown" in out or "comes from something unknown" in out
+    assert "one operand is unknown" in out or "does not know where" in out
     assert SECRETS.search(out) is None and "clinic" not in out and "load_scan" not in out
 
 
@@ -114,7 +114,7 @@ def test_a_finding_that_needs_another_file(run: Run) -> None:
     Path("steps.py").write_text("import torch\n\n\ndef card():\n    return torch.ones(3, device='cuda')\n")
     out = report(run, "import torch\nfrom steps import card\n\ny = card() + torch.ones(3)\n", "y =")
     assert "DEV1" in out
-    assert "The example needs other files of its project" in out
+    assert "The finding depends on other files of the project" in out
 
 
 @pytest.mark.parametrize(

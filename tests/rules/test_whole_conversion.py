@@ -191,3 +191,136 @@ def test_an_argument_that_is_unpacked_is_no_witness(unpack: str) -> None:
         f"        {unpack}\n        x = torch.sigmoid(a)\n        rows = rows.cuda()\n        return x * rows\n"
     )
     assert "given.device" not in converted(text)
+
+
+# What the one choice settles beside the uses of the card
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def noise(place='cuda'):\n    return torch.rand(3, device=place)", "place=device)"),
+        ("def noise(*, place='cuda:0'):\n    return torch.rand(3).to(place)", "place=device)"),
+        (
+            "def noise(place='cuda'):\n    print('%s' % place)\n    return torch.rand(3, device=place)",
+            "place='cuda' if torch.cuda.is_available() else 'cpu')",
+        ),
+        (
+            "def noise(place='cuda'):\n    return make() if place == 'cuda' else None",
+            "place='cuda' if torch.cuda.is_available() else 'cpu')",
+        ),
+        ("def noise(device='cuda'):\n    return torch.rand(3, device=device)", "noise(device=device)"),
+        (
+            "parser = make()\nparser.add_argument('--where', default='cuda')",
+            "default='cuda' if torch.cuda.is_available() else 'cpu')",
+        ),
+    ],
+)
+def test_a_default_that_names_the_card_is_converted_with_its_uses(before: str, after: str) -> None:
+    text = PROGRAM.replace("def main", f"{before}\n\n\ndef main").format("print(model)")
+    assert after in converted(text)
+
+
+@pytest.mark.parametrize("kind", ["torch.device('cuda')", "'cuda'"])
+def test_a_default_and_a_checkpoint_take_the_name_that_the_file_has(kind: str) -> None:
+    text = (
+        f"import torch\n\nPLACE = {kind}\n\n\ndef noise(to='cuda'):\n    return torch.rand(3, device=to)\n\n\n"
+        "def main(card, model):\n    model.to(PLACE)\n    return torch.load('a', map_location=f'cuda:{card}')\n"
+    )
+    after = converted(text)
+    assert "def noise(to=PLACE):" in after
+    assert "map_location=PLACE)" in after
+    assert "device =" not in after
+
+
+def test_a_default_alone_is_left_to_its_rule() -> None:
+    text = "import torch\n\n\ndef noise(place='cuda'):\n    return torch.rand(3, device=place)\n"
+    assert converted(text) == text
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("loss = make(usegpu=True)", "make(usegpu=torch.cuda.is_available())"),
+        ("loss = make(3, use_cuda=True).cuda()", "make(3, use_cuda=torch.cuda.is_available()).to(device)"),
+        ("config = {'use_gpu': True, 'n': 3}", "{'use_gpu': torch.cuda.is_available(), 'n': 3}"),
+    ],
+)
+def test_a_switch_for_the_card_is_on_where_the_card_is(before: str, after: str) -> None:
+    assert after in converted(PROGRAM.format(before))
+
+
+@pytest.mark.parametrize(
+    "stays",
+    [
+        "loss = make(no_cuda=True)",
+        "loss = make(use_gpu=False)",
+        "loss = make(pin_memory=True)",
+        "loss = make(disable_cuda=True)",
+        "use_cuda = False\n    if torch.cuda.is_available():\n        use_cuda = make(use_gpu=True)",
+    ],
+)
+def test_what_is_no_switch_that_is_on_stays(stays: str) -> None:
+    assert stays in converted(PROGRAM.format(stays))
+
+
+def test_a_name_that_conditions_read_as_a_switch_is_on_where_the_card_is() -> None:
+    text = PROGRAM.replace("def main", "USE_CUDA = True\n\n\ndef main").format(
+        "if USE_CUDA:\n        make(model.cuda())"
+    )
+    assert "USE_CUDA = torch.cuda.is_available()\n" in converted(text)
+
+
+def test_a_switch_in_a_file_without_a_card_stays() -> None:
+    text = "import torch\nfrom here import make\n\nmake(use_cuda=True)\n"
+    assert converted(text) == text
+
+
+@pytest.mark.parametrize(
+    "place", ["torch.device(f'cuda:{make()}')", "f'cuda:{make()}'", "'cuda:{}'.format(make())", "'cuda:%d' % make()"]
+)
+def test_a_checkpoint_goes_to_the_device_and_not_to_a_computed_card(place: str) -> None:
+    text = PROGRAM.format(f"model.load_state_dict(torch.load('a', map_location={place}))")
+    assert "torch.load('a', map_location=device)" in converted(text)
+
+
+def test_a_computed_card_without_other_uses_is_a_hint() -> None:
+    text = "import torch\nfrom here import make\n\nstate = torch.load('a', map_location=f'cuda:{make()}')\n"
+    assert converted(text) == text
+
+
+LATE = """import torch
+
+
+def first(net, other):
+    net = net.cuda()
+    {name} = torch.device("cuda:0")
+    other = other.to({name})
+    return net, other
+
+
+def second(net):
+    {name} = torch.device("cuda")
+    return net.to({name})
+"""
+
+
+def test_a_device_that_functions_choose_late_is_chosen_once() -> None:
+    after = converted(LATE.format(name="device"))
+    assert after.count("torch.device(") == 1
+    assert "run_device" not in after
+    assert ".cuda()" not in after
+
+
+@pytest.mark.parametrize(
+    "also",
+    ["    device = 3\n", "    for device in other:\n        pass\n", "    with other as device:\n        pass\n"],
+)
+def test_a_late_device_that_is_bound_to_something_else_keeps_its_name(also: str) -> None:
+    text = LATE.format(name="device").replace("    return net, other\n", f"{also}    return net, other\n")
+    assert "\nrun_device = torch.device(" in converted(text)
+
+
+def test_a_device_that_every_use_sees_stays_where_it_is() -> None:
+    text = LATE.format(name="device").replace("    net = net.cuda()\n", "")
+    assert converted(text).count(" if torch.cuda.is_available() else ") == 2

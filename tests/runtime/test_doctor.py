@@ -74,7 +74,8 @@ def test_all_well() -> None:
     assert 'torch.device("cuda")' in last(GOOD).text
     (used,) = [check for check in diagnose(GOOD) if check.name == "cuda:0"]
     assert (
-        used.text == "NVIDIA A100-SXM4-40GB, 39.0 of 40.0 GiB free; computes right in float32, float16, bfloat16, tf32"
+        used.text
+        == "NVIDIA A100-SXM4-40GB, 39.0 of 40.0 GiB free; computes right results in float32, float16, bfloat16, tf32"
     )
 
 
@@ -138,7 +139,7 @@ def test_libraries_of_another_driver_than_the_loaded_one() -> None:
 def test_card_the_build_has_no_code_for(capability: str, advice: str) -> None:
     facts = replace(GOOD, cards=[{**A100, "compute_cap": capability}], torch=fails(arch_list=["sm_75", "sm_90"]))
     check = problems(facts)["compute capability"]
-    assert f"the card has {capability}" in check.text
+    assert f"the GPU has {capability}" in check.text
     assert advice in check.advice
 
 
@@ -151,13 +152,13 @@ def test_card_served_by_an_older_minor_version_or_by_ptx(capability: str) -> Non
 @pytest.mark.parametrize("value", ["", "-1"])
 def test_cards_hidden_by_the_environment(value: str) -> None:
     facts = replace(GOOD, visible={"CUDA_VISIBLE_DEVICES": value}, torch=fails())
-    assert "hides every card" in problems(facts)["CUDA_VISIBLE_DEVICES"].text
+    assert "hides every GPU" in problems(facts)["CUDA_VISIBLE_DEVICES"].text
     assert "unset it" in last(facts).text
 
 
 def test_environment_that_names_a_card_that_is_not_there() -> None:
     facts = replace(GOOD, visible={"CUDA_VISIBLE_DEVICES": "1"}, torch=fails())
-    assert "names card 1, but there are 1" in problems(facts)["CUDA_VISIBLE_DEVICES"].text
+    assert "names GPU 1, but the machine has 1" in problems(facts)["CUDA_VISIBLE_DEVICES"].text
 
 
 def test_environment_that_names_a_card_by_uuid() -> None:
@@ -182,7 +183,7 @@ def test_memory_taken_by_others() -> None:
 
 
 def test_card_that_computes_wrongly() -> None:
-    assert "computes wrongly" in problems(replace(GOOD, torch=works(right=False)))["cuda:0"].text
+    assert "computes wrong results" in problems(replace(GOOD, torch=works(right=False)))["cuda:0"].text
 
 
 def test_card_that_fails_to_compute() -> None:
@@ -193,7 +194,7 @@ def test_card_that_fails_to_compute() -> None:
 def test_old_card_without_tf32_and_bfloat16() -> None:
     facts = replace(GOOD, torch=works(capability=[7, 5], dtypes=["float16"]))
     (used,) = [check for check in diagnose(facts) if check.name == "cuda:0"]
-    assert used.text.endswith("computes right in float32, float16")
+    assert used.text.endswith("computes right results in float32, float16")
 
 
 def test_mac() -> None:

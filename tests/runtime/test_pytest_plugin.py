@@ -136,7 +136,7 @@ def test_summary_lists_timers_and_waits(pytester: pytest.Pytester) -> None:
         [
             "*devlint: simulated cuda, CPU kernels*",
             "timers that did not wait for the device:",
-            "  test_measured.py:8: DEV401 *2 kernels queued*",
+            "  test_measured.py:8: DEV401 *2 kernels still queued*",
             "lines that waited more than once:",
             "  test_measured.py:13: DEV502 *4 times*",
         ]

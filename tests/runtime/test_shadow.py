@@ -188,6 +188,61 @@ def draw(law, n=2):
 def pushed(change, x):
     return change(x) + torch.zeros(3)
 
+def shifting(by):
+    def shift(x):
+        return x + by
+    return shift
+
+def twice(change):
+    def both(x):
+        return change(change(x))
+    return both
+
+def scaling(module):
+    return lambda x: module.weight * x
+
+def applied(x, function):
+    return function(x)
+
+class Applies(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+    def forward(self, x):
+        return self.function(x), x
+
+def noisy(x, device=None):
+    return x + torch.rand(3, device=device)
+
+def filled(x, *, device="cpu"):
+    return x + torch.full((3,), 1.0, device=device)
+
+class Places(nn.Module):
+    def forward(self, x, dtype=None, device=None):
+        return x + torch.ones(3, dtype=dtype, device=device)
+
+def compared(x, function):
+    return function(x, torch.ones(3))
+
+class Given(torch.distributions.Transform):
+    bijective = True
+    domain = codomain = torch.distributions.constraints.real
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+    def _call(self, x):
+        return self.function(x)
+
+def added(by, x):
+    return x + by
+
+def sums(record):
+    return record.itself[0].x + record.parts[0][0][0][0][0]["y"]
+
+def pushed_through(law, n=2):
+    for change in law.transforms:
+        change(torch.ones(3, device=law.sample().device))
+
 class Turn:
     def __init__(self, angle):
         self.angle = angle
@@ -229,6 +284,7 @@ AREA = line_of("return self.corners.prod")
 WEIGHTED, SHIFTED = line_of("x = x if self.weight is None"), line_of("return x + torch.ones(3)\n\ndef add")
 IN_PLACE, DRAW, PUSHED = line_of("return x.add_"), line_of("return law.rsample"), line_of("return change(x)")
 MOVED, BACK = line_of("return x + self.by"), line_of("return y - self.by")
+COMPARED = line_of("return function(x, torch.ones(3))")
 BETWEEN, TURN = line_of("return cls(x - y"), line_of("return x + torch.ones(3) * self.angle")
 
 PLACES = {
@@ -254,12 +310,12 @@ PLACES = {
     ),
     "a result on the host": (
         "def test_it():\n    on_host(torch.ones(3))\n",
-        f"  somelib.py:{ON_HOST}: DEV102 somelib.on_host returned float32?3? on the host from inputs on the card",
+        f"  somelib.py:{ON_HOST}: DEV102 somelib.on_host returned float32?3? on the CPU, but its inputs are on the GPU",
         "      called as somelib.on_host, *",
     ),
     "a result on the host in a record": (
         "def test_it():\n    record_of(torch.ones(3))\n",
-        f"  somelib.py:{line_of('def record_of')}: DEV102 somelib.record_of returned float32?3? on the host *",
+        f"  somelib.py:{line_of('def record_of')}: DEV102 somelib.record_of returned float32?3? on the CPU, but its *",
         "      called as somelib.record_of, *",
     ),
     "a backward pass": (
@@ -320,6 +376,16 @@ PLACES = {
         f"  somelib.py:{OFFSET}: DEV106 *",
         "      called as somelib.Weighted, *",
     ),
+    "what a function of the test is given": (
+        "def product(x, y):\n    return x * y\ndef test_it():\n    compared(torch.ones(3), product)\n",
+        f"  somelib.py:{COMPARED}: DEV1*",
+        "      called as somelib.compared, *",
+    ),
+    "what comes after a function of the test": (
+        "def made(x):\n    return torch.zeros(3)\ndef test_it():\n    pushed(made, torch.ones(3))\n",
+        f"  somelib.py:{PUSHED}: DEV102 *",
+        "      called as somelib.pushed, *",
+    ),
     "a transform that is a module": (
         "def test_it():\n    Moved()(torch.ones(3))\n",
         f"  somelib.py:{MOVED}: DEV106 *",
@@ -368,7 +434,7 @@ def test_place_that_fails_on_the_card_is_listed(pytester: pytest.Pytester, name:
     test, *lines = PLACES[name]
     result = shadowed(pytester, test)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["fails on the card, at 1 place:", *lines])
+    result.stdout.fnmatch_lines(["fails on the simulated GPU, on 1 line:", *lines])
 
 
 @pytest.mark.parametrize(
@@ -381,14 +447,30 @@ def test_place_that_fails_on_the_card_is_listed(pytester: pytest.Pytester, name:
         "def test_it():\n    waits(torch.ones(3), device='cpu')\n    waits(torch.ones(3), torch.device('cpu'))\n",
         "def test_it():\n    [good(x) for x in torch.ones(2, 3)]\n",
         "def test_it():\n    good(x=[torch.ones(3), torch.ones(3)][0])\n",
+        "import functools\ndef test_it():\n    parts = [Given(functools.partial(added, torch.ones(3)))]\n"
+        "    change = torch.distributions.ComposeTransform([torch.distributions.ComposeTransform(parts)])\n"
+        "    law = torch.distributions.Normal(torch.zeros(3), torch.ones(3))\n"
+        "    pushed_through(torch.distributions.TransformedDistribution(law, [change]))\n",
+        "import types\ndef test_it():\n    record = types.SimpleNamespace(x=torch.ones(3))\n"
+        "    record.itself = [record]\n    record.parts = [[[[[{'y': torch.ones(3)}]]]]]\n"
+        "    somelib.sums(record)\n",
+        "def made(x):\n    return torch.zeros(3)\ndef test_it():\n    applied(torch.ones(3), made)\n",
+        "def test_it():\n    applied(torch.ones(3), function=lambda x: [torch.zeros(3), {'y': torch.ones(2)}])\n",
+        "def made(x):\n    return torch.zeros(3)\ndef test_it():\n    Applies(made)(torch.ones(3))\n",
+        "def mixed(x):\n    return x + torch.zeros(3)\ndef test_it():\n    applied(torch.ones(3), mixed)\n",
+        "class Mixes(torch.nn.Module):\n    def forward(self, x):\n        return x * torch.ones(3)\n"
+        "def test_it():\n    applied(torch.ones(3), Mixes())\n",
+        "def test_it():\n    noisy(torch.ones(3))\n    noisy(torch.ones(3), None)\n",
+        "def test_it():\n    filled(torch.ones(3))\n",
+        "def test_it():\n    Places()(torch.ones(3))\n    Places()(torch.ones(3), dtype=torch.float64)\n",
     ],
 )
 def test_good_code_has_no_place(pytester: pytest.Pytester, test: str) -> None:
     result = shadowed(pytester, test, "--devlint-shadow-strict")
     result.assert_outcomes(passed=1)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["repeated on the card: * calls of 1 callables*"])
-    result.stdout.no_fnmatch_line("*fails on the card*")
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: * calls of 1 functions and modules*"])
+    result.stdout.no_fnmatch_line("*fails on the simulated GPU*")
 
 
 def test_strict_fails_the_session_and_no_test(pytester: pytest.Pytester) -> None:
@@ -400,7 +482,9 @@ def test_strict_fails_the_session_and_no_test(pytester: pytest.Pytester) -> None
 def test_failing_test_shows_what_fails_on_the_card_beside(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    assert scale(torch.ones(3)) is None\n")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*Captured devlint call*", "fails on the card:", f"somelib.py:{SCALE}: DEV102 *"])
+    result.stdout.fnmatch_lines(
+        ["*Captured devlint call*", "fails on the simulated GPU:", f"somelib.py:{SCALE}: DEV102 *"]
+    )
 
 
 UNTOUCHED = """\
@@ -465,7 +549,7 @@ def test_suite_passes_as_without_a_shadow_and_with_the_same_random_numbers(pytes
         numbers.unlink()
     assert outcomes[0] == outcomes[1] == outcomes[2]
     assert found[0] == found[1] == found[2]
-    result.stdout.fnmatch_lines(["fails on the card, at 2 places:"])
+    result.stdout.fnmatch_lines(["fails on the simulated GPU, on 2 lines:"])
 
 
 def test_everything_is_as_before_afterwards(pytester: pytest.Pytester) -> None:
@@ -476,7 +560,7 @@ def test_everything_is_as_before_afterwards(pytester: pytest.Pytester) -> None:
 
 def test_calls_during_construction_are_no_calls(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    Box(torch.ones(3))\n")
-    result.stdout.fnmatch_lines(["repeated on the card: 0 calls*"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 0 calls*"])
 
 
 TWICE = {
@@ -490,21 +574,33 @@ TWICE = {
 @pytest.mark.parametrize("name", TWICE)
 def test_what_a_failing_call_would_do_next_is_repeated_by_itself(pytester: pytest.Pytester, name: str) -> None:
     result = shadowed(pytester, "from torch import nn\n" + TWICE[name])
-    result.stdout.fnmatch_lines(["fails on the card, at 2 places:", f"  somelib.py:{SCALE}: DEV102 *"])
+    result.stdout.fnmatch_lines(["fails on the simulated GPU, on 2 lines:", f"  somelib.py:{SCALE}: DEV102 *"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
 
 
 def test_object_that_moves_its_parts_is_not_called_half_way(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    for _ in range(3):\n        Lazy()(torch.ones(3))\n")
-    result.stdout.fnmatch_lines(["fails on the card, at 2 places:"])
+    result.stdout.fnmatch_lines(["fails on the simulated GPU, on 2 lines:"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SCALE}: DEV102 *"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
+
+
+def test_suite_inside_the_package_is_none_of_its_code(pytester: pytest.Pytester) -> None:
+    pytester.mkpydir("inside")
+    tests = "import torch\ndef mixed(x):\n    return x + torch.zeros(3)\n"
+    tests += "def test_it():\n    from inside.code import applied\n    applied(torch.ones(3), mixed)\n"
+    pytester.path.joinpath("inside", "test_inside.py").write_text(tests, encoding="utf-8")
+    pytester.path.joinpath("inside", "code.py").write_text("def applied(x, f):\n    return f(x)\n", encoding="utf-8")
+    result = pytester.runpytest_inprocess("--devlint-device=sim", "--devlint-shadow=inside")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["repeated on the card: 1 calls*", "failed for other reasons: 1, *of the test*"])
+    result.stdout.no_fnmatch_line("*fails on the card*")
 
 
 def test_making_an_object_by_a_metaclass_is_no_call(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    Made(torch.ones(3))\n")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["repeated on the card: 0 calls*"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 0 calls*"])
 
 
 def test_what_a_test_has_patched_sees_no_repeat(pytester: pytest.Pytester) -> None:
@@ -517,8 +613,37 @@ def test_what_a_test_has_patched_sees_no_repeat(pytester: pytest.Pytester) -> No
     result = shadowed(pytester, test)
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
-        ["repeated on the card: 1 calls*", "not repeated: 1, in a test that has patched something (1)"]
+        ["repeated on the simulated GPU: 1 calls*", "not repeated: 1, in a test that has patched something (1)"]
     )
+
+
+MOCKED = {
+    "in a block": "def test_it():\n    with mock.patch('torch.full', wraps=torch.full) as full:\n"
+    "        scale(torch.ones(3))\n    full.assert_called_once()\n",
+    "by a decorator": "@mock.patch.object(torch, 'full', wraps=torch.full)\ndef test_it(full):\n"
+    "    scale(torch.ones(3))\n    full.assert_called_once()\n",
+    "from its start to its stop": "import unittest\nclass TestIt(unittest.TestCase):\n    def setUp(self):\n"
+    "        patch = mock.patch('torch.full', wraps=torch.full)\n        self.full = patch.start()\n"
+    "        self.addCleanup(patch.stop)\n    def test_it(self):\n        scale(torch.ones(3))\n"
+    "        self.full.assert_called_once()\n",
+}
+
+
+@pytest.mark.parametrize("name", MOCKED)
+def test_what_a_mock_stands_for_sees_no_repeat(pytester: pytest.Pytester, name: str) -> None:
+    result = shadowed(pytester, "from unittest import mock\n" + MOCKED[name])
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["not repeated: 1, in a test that has patched something (1)"])
+
+
+def test_calls_after_a_mock_is_gone_are_repeated(pytester: pytest.Pytester) -> None:
+    test = (
+        "from unittest import mock\ndef test_it():\n    with pytest.raises(AttributeError):\n"
+        "        with mock.patch('torch.no_such_name'):\n            pass\n"
+        "    with mock.patch('torch.full', wraps=torch.full):\n        pass\n    scale(torch.ones(3))\n"
+    )
+    result = shadowed(pytester, test)
+    result.stdout.fnmatch_lines(["repeated on the card: 1 calls*", "fails on the card, at 1 place:"])
 
 
 def test_test_cases_of_the_package_are_no_calls(pytester: pytest.Pytester) -> None:
@@ -527,15 +652,15 @@ def test_test_cases_of_the_package_are_no_calls(pytester: pytest.Pytester) -> No
     )
     test = "import cases\nclass TestIt(cases.Case):\n    def test_it(self):\n        self.check(torch.ones(3))\n"
     result = shadowed(pytester, test, package="=cases")
-    result.stdout.fnmatch_lines(["repeated on the card: 0 calls of 0 callables, 0 more *"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 0 calls of 0 functions and modules, 0 similar *"])
 
 
 def test_calls_inside_a_call_are_not_repeated_alone(pytester: pytest.Pytester) -> None:
     nested = "\nclass Outer(nn.Module):\n    def forward(self, x):\n        return scale(x.cpu()).to(x.device)\n"
     pytester.makepyfile(somelib=LIBRARY + nested)
     result = shadowed(pytester, "def test_it():\n    Outer()(torch.ones(3))\n")
-    result.stdout.fnmatch_lines(["repeated on the card: 1 calls of 1 callables*"])
-    result.stdout.no_fnmatch_line("*fails on the card*")
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 1 calls of 1 functions and modules*"])
+    result.stdout.no_fnmatch_line("*fails on the simulated GPU*")
 
 
 @pytest.mark.parametrize(
@@ -554,8 +679,24 @@ def test_calls_inside_a_call_are_not_repeated_alone(pytester: pytest.Pytester) -
         ),
         ("def test_it():\n    object.__new__(Box)\n    b = Box(torch.ones(3))\n    b.area()\n", "not moved: Box"),
         (
+            "def test_it():\n    b = [[[[[[Box(torch.ones(3))]]]]]]\n    good(torch.ones(3), out=Turn({'b': b}))\n",
+            "not moved: Turn",
+        ),
+        (
             "def test_it():\n    good((n for n in [torch.ones(3)]) and (x := torch.ones(3)), out=(i for i in []))\n",
             "not copied: generator",
+        ),
+        (
+            "def test_it():\n    pushed(shifting(torch.ones(3)), torch.ones(3))\n",
+            "not moved: the function shift, which uses tensors around it",
+        ),
+        (
+            "def test_it():\n    x = torch.ones(3)\n    pushed(change=twice(shifting(x)), x=x)\n",
+            "not moved: the function both, which uses tensors around it",
+        ),
+        (
+            "def test_it():\n    good(torch.ones(3), out={'step': scaling(Good())})\n",
+            "not moved: the function <lambda>, which uses tensors around it",
         ),
         (
             "def test_it():\n    y = torch.ones(3)\n    good(torch.ones(3), out=lambda: y)\n",
@@ -567,7 +708,7 @@ def test_what_cannot_be_copied_or_moved_is_named(pytester: pytest.Pytester, test
     result = shadowed(pytester, test)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines([f"not repeated: 1, {named}*(1)"])
-    result.stdout.no_fnmatch_line("*fails on the card*")
+    result.stdout.no_fnmatch_line("*fails on the simulated GPU*")
 
 
 def test_error_of_a_repeat_that_is_not_about_devices_is_named(pytester: pytest.Pytester) -> None:
@@ -582,7 +723,7 @@ def test_error_of_a_repeat_that_is_not_about_devices_is_named(pytester: pytest.P
 
 def test_equal_calls_are_repeated_three_times_at_most(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    for _ in range(9):\n        good(torch.ones(3))\n")
-    (line,) = [line for line in result.outlines if line.startswith("repeated on the card")]
+    (line,) = [line for line in result.outlines if line.startswith("repeated on the simulated GPU")]
     repeated, _, left_out = (int(word) for word in line.split() if word.isdigit())
     assert 1 <= repeated <= 3
     assert repeated + left_out == 9
@@ -591,12 +732,12 @@ def test_equal_calls_are_repeated_three_times_at_most(pytester: pytest.Pytester)
 def test_calls_of_other_kinds_are_repeated(pytester: pytest.Pytester) -> None:
     test = "def test_it():\n    good(torch.ones(3))\n    good(torch.ones(2, 3))\n    good(torch.ones(3, dtype=torch.float64))\n"
     result = shadowed(pytester, test)
-    result.stdout.fnmatch_lines(["repeated on the card: 3 calls of 1 callables, 0 more*"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 3 calls of 1 functions and modules, 0 similar*"])
 
 
 def test_modules_of_every_library_without_a_package(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    Shift()(torch.ones(3))\n    scale(torch.ones(3))\n", package="")
-    result.stdout.fnmatch_lines(["repeated on the card: 1 calls*", f"  somelib.py:{OFFSET}: DEV106 *"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 1 calls*", f"  somelib.py:{OFFSET}: DEV106 *"])
     result.stdout.no_fnmatch_line("*somelib.py:26*")
 
 
@@ -606,7 +747,7 @@ def test_call_that_is_on_the_card_by_itself_is_not_repeated(pytester: pytest.Pyt
     )
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
-        ["on the card by themselves: 1 of 2 tests; 1 of 2 calls*", "repeated on the card: 1 calls*"]
+        ["chose the GPU themselves: 1 of 2 tests; 1 of 2 calls*", "repeated on the simulated GPU: 1 calls*"]
     )
 
 
@@ -615,13 +756,13 @@ def test_share_of_tests_is_said_without_a_shadow_too(pytester: pytest.Pytester) 
         "import torch\ndef test_card():\n    torch.ones(2, device='cuda')\ndef test_host():\n    torch.nn.Linear(2, 2)\n"
     )
     result = pytester.runpytest_inprocess("--devlint-device=sim")
-    result.stdout.fnmatch_lines(["on the card by themselves: 1 of 2 tests"])
+    result.stdout.fnmatch_lines(["chose the GPU themselves: 1 of 2 tests"])
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--devlint-shadow=somelib"], "*--devlint-shadow needs a simulated card*"),
+        (["--devlint-shadow=somelib"], "*--devlint-shadow needs a simulated GPU*"),
         (["--devlint-device=sim", "--devlint-shadow=tests/test_it.py"], "*no name of a package*"),
     ],
 )
@@ -643,5 +784,5 @@ def test_workers_of_xdist(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=2)
     assert result.ret == 1
     result.stdout.fnmatch_lines(
-        ["on the card by themselves: 0 of 2 tests; 0 of 3 calls*", "fails on the card, at 2 places:"]
+        ["chose the GPU themselves: 0 of 2 tests; 0 of 3 calls*", "fails on the simulated GPU, on 2 lines:"]
     )

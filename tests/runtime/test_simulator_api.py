@@ -89,9 +89,44 @@ def test_device_made_from_an_int() -> None:
 def test_devices_are_still_devices() -> None:
     made = torch.device("cuda", 1)
     assert isinstance(made, torch.device) and isinstance(made, (str, torch.device))
-    assert type(made) == torch.device  # noqa: E721 - programs write this
     assert not isinstance("cuda", torch.device)
     assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
+
+
+@pytest.mark.parametrize("made", [torch.device("cpu"), torch.ones(2).device], ids=["made before", "of a tensor"])
+def test_class_of_devices_is_the_same_object(made: torch.device) -> None:
+    assert type(made) is type(torch.device("cuda:0")) is type(torch.ones(1).cuda().device) is torch.device
+
+
+def test_devices_have_their_class_back_afterwards() -> None:
+    program = (
+        "import torch\nfrom devlint.runtime.recorder import Recorder\n"
+        "from devlint.runtime.simulator import DeviceSpec, simulate\n"
+        "with simulate(DeviceSpec('cuda', 1), Recorder()): inside = torch.device(0)\n"
+        "print(inside, type(torch.device) is type, type(inside) is torch.device)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.split() == ["cuda:0", "True", "True"]
+
+
+@pytest.mark.parametrize("text", ["nonsense", "cuda:-2"])
+def test_wrong_device_is_torch_s_error(text: str) -> None:
+    with pytest.raises(RuntimeError, match="device"):
+        torch.device(text)
+
+
+def test_module_goes_where_a_tensor_is() -> None:
+    there = torch.ones(1, dtype=torch.float64, device="cuda:1")
+    moved = nn.Linear(2, 2).to(there)
+    assert (device(moved.weight), moved.weight.dtype) == (["cuda:1"], torch.float64)
+
+
+def test_module_goes_where_a_tensor_by_keyword_is() -> None:
+    assert device(nn.Sequential(nn.Linear(2, 2)).to(tensor=torch.ones(1).cuda())[0].bias) == ["cuda:0"]
+
+
+def test_module_comes_back_to_where_a_tensor_is() -> None:
+    assert device(nn.Linear(2, 2).cuda().to(torch.ones(1)).weight) == ["cpu"]
 
 
 def test_saved_device_can_be_loaded_outside(tmp_path: Path) -> None:

@@ -175,3 +175,62 @@ def test_looking_at_values_changes_nothing_but_tells_them() -> None:
     assert scope["answer"] == 5
     assert (100, [4]) in seen
     assert [v for n, v in seen if n == next(n for n, v in seen if v == 0)] == [0, 1, 2]
+
+
+def several(*texts: str) -> Run:
+    return run(out="\n".join(texts), printed=texts)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("0\n", "1\n"), ("1\n", "0\n")),
+        (
+            ("rank 0 loss 0.5\nrank 0 done\n", "rank 1 loss 0.7\n"),
+            ("rank 1 loss 0.7\n", "rank 0 loss 0.5\nrank 0 done\n"),
+        ),
+        (("a 1\nb 2\n", "c 3\n"), ("c 3\na 1\n", "b 2\n")),
+        (("loss 0.123\n", "x\n"), ("x\n", "loss 0.124\n")),
+        (("at 0x7f00\n", "at 0x7f01\n"), ("at 0x7f01\n", "at 0x7f00\n")),
+    ],
+)
+def test_lines_of_several_writers_have_no_order(one: tuple[str, ...], other: tuple[str, ...]) -> None:
+    assert names(several(*one), several(*other)) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("0\n", "1\n"), ("1\n", "2\n")),
+        (("0\n", "1\n"), ("0\n",)),
+        (("ok\n", "x\n"), ("bad\n", "x\n")),
+        (("loss 0.5 0.7\n", "x\n"), ("loss 0.5 0.9\n", "x\n")),
+    ],
+)
+def test_what_several_writers_print_is_compared(one: tuple[str, ...], other: tuple[str, ...]) -> None:
+    assert names(several(*one), several(*other))
+
+
+def test_what_varies_of_several_writers_is_not_compared() -> None:
+    skip = unsteady(several("took 1 loss 2\n", "a\n"), several("took 3 loss 2\n", "b\n"), EXACT)
+    one, other = several("took 1 loss 2\n", "a\n"), several("took 9 loss 2\n", "c\n")
+    assert names(one, other, Manner(skip=skip)) == []
+    assert names(one, several("took 9 loss 7\n", "c\n"), Manner(skip=skip)) == ["out:took # loss #.1"]
+
+
+def test_files_named_by_the_time_are_compared_by_their_content() -> None:
+    one, again, other = (run(files={f"runs/{n}/log.txt": (text, text)}) for n, text in ((1, "a"), (2, "a"), (3, "b")))
+    skip = unsteady(one, again, EXACT)
+    assert names(one, run(files={"runs/4/log.txt": ("a", "a")}), Manner(skip=skip)) == []
+    assert names(one, other, Manner(skip=skip)) == ["file:runs/#/log.txt"]
+
+
+def test_a_file_that_is_no_longer_written_beside_one_named_by_the_time() -> None:
+    one, again = (run(files={f"runs/{n}.txt": ("a", "a"), "kept.txt": ("b", "b")}) for n in (1, 2))
+    skip = unsteady(one, again, EXACT)
+    assert names(one, run(files={"runs/3.txt": ("a", "a")}), Manner(skip=skip)) == ["file:kept.txt"]
+
+
+def test_how_often_statements_ran_is_counted_over_all_processes() -> None:
+    one, other = (Run(Outcome.FINISHED, counts={"0": most}, totals={"0": 10}) for most in (5, 6))
+    assert names(one, other) == []

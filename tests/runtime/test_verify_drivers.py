@@ -390,6 +390,71 @@ def test_torchrun_that_never_comes_there(project: Path, launcher: Launcher) -> N
     assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.NOT_REACHED]
 
 
+RACING = {
+    "threads": "threading.Thread(target=work, args=(rank,))",
+    "forked processes": "multiprocessing.get_context('fork').Process(target=work, args=(rank,))",
+    "commands": "Command(rank)",
+}
+RACE = """\
+import multiprocessing, subprocess, sys, threading, time
+import torch, pkg.net
+
+
+def work(rank):
+    turn = len(open({turns!r}).read())
+    time.sleep(0.2 * ((turn + rank) % 2))
+    print("rank", rank)
+
+
+class Command:
+    def __init__(self, rank):
+        self.rank = rank
+
+    def start(self):
+        late = 0.2 * ((len(open({turns!r}).read()) + self.rank) % 2)
+        code = f"import sys, time; time.sleep({{late}}); print('rank', {{self.rank}})"
+        self.process = subprocess.Popen([sys.executable, "-c", code])
+
+    def join(self):
+        self.process.wait()
+
+
+if __name__ == "__main__":
+    workers = [{kind} for rank in range(2)]
+    for each in workers:
+        each.start()
+    for each in workers:
+        each.join()
+    open({turns!r}, "a").write("+")
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("kind", RACING)
+def test_writers_that_race_for_standard_output(
+    kind: str, project: Path, launcher: Launcher, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    turns = tmp_path_factory.mktemp("turns") / "turns"
+    turns.write_text("", encoding="utf-8")
+    (project / "race.py").write_text(RACE.format(turns=str(turns), kind=RACING[kind]), encoding="utf-8")
+    report = run(launcher, "python", "race.py", device="sim")
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.NOT_REACHED]
+    assert not [note for note in report.notes if "together, the fixes change" in note]
+
+
+@pytest.mark.parametrize("said", ["print({n})", "print('x' * {n})"])
+def test_what_differs_by_chance_makes_no_fix_guilty_that_no_run_reached(
+    said: str, project: Path, launcher: Launcher, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    turns = tmp_path_factory.mktemp("turns") / "turns"
+    turns.write_text("", encoding="utf-8")
+    text = f"import torch, pkg.net\nn = len(open({str(turns)!r}).read())\nopen({str(turns)!r}, 'a').write('+')\n"
+    (project / "idle.py").write_text(text + said.format(n="(1 + (n == 3))") + "\n", encoding="utf-8")
+    report = run(launcher, "python", "idle.py", device="sim")
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.NOT_REACHED], report.fixes[0].judgement.evidence
+    assert [note for note in report.notes if "together, the fixes change" in note]
+
+
 def test_spawned_child_of_a_script_runs_the_corrected_text(project: Path, launcher: Launcher) -> None:
     path = project / "spawning.py"
     path.write_text(SPAWNING, encoding="utf-8")

@@ -205,7 +205,7 @@ class Calls(BuiltinCalls):
             if operand.value.made and operand.value.device == CPU:
                 there = Value("tensor", HOME, False)
                 other = Operand(self.span(node.func), node.func, self.text(node.func), there)
-                because = (*operand.value.because[:1], Origin(self.span(node), "NCCL takes no CPU tensor here"))
+                because = (*operand.value.because[:1], Origin(self.span(node), "NCCL accepts no CPU tensors here"))
                 self.emit_meet(node, "collective", self.text(node.func), operand, other, "assume", because)
                 return
 

@@ -33,7 +33,7 @@ def late_questions(o: Outline) -> Iterator[LateQuestion]:
             if isinstance(before, ast.If) and dotted(before.test) == flag:
                 use = next((n for n in inside(before.body) if isinstance(n, ast.Call) and _uses_cuda(n)), None)
                 if use is not None:
-                    origin = o.flow.origin(call, "the check stands here")
+                    origin = o.flow.origin(call, "the check is here")
                     yield LateQuestion(*o.head(use, origin), flag)
                     return
 

@@ -196,7 +196,9 @@ def loop_empties(o: Outline) -> Iterator[LoopEmpty]:
         if any(isinstance(n, ast.ExceptHandler) and _RETRY.search(ast.unparse(n)) for n in inside(loop.body)):
             continue  # tries again with less after running out of memory
         head = loop_head(loop)
-        yield LoopEmpty(*o.head(call, o.flow.origin(head, "in every pass of this loop")), qualname, o.flow.span(head))
+        yield LoopEmpty(
+            *o.head(call, o.flow.origin(head, "in every iteration of this loop")), qualname, o.flow.span(head)
+        )
 
 
 # -- graphs that are kept ---------------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ def hidden_cards(o: Outline) -> Iterator[HiddenCard]:
     scope = o.scope(statement)
     if statement not in scope.body and not asks_name(o.parent[statement]):  # type: ignore[attr-defined]
         return  # under a condition
-    shown = "one card" if len(visible) == 1 else f"{len(visible)} cards"
-    origin = o.flow.origin(statement, f"this setting leaves {shown} visible")
+    shown = "one GPU is" if len(visible) == 1 else f"{len(visible)} GPUs are"
+    origin = o.flow.origin(statement, f"with this setting, {shown} visible")
     for place, index in cards(o):
         function, later = o.function(place), o.flow.span(place).start > o.flow.span(statement).end
         if (

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from devlint.inference.terms.conditions import ALWAYS, Condition
+from devlint.inference.terms.conditions import ALWAYS, Condition, of_a_round
 from devlint.inference.terms.places import (
     DEPTH,
     Alternative,
@@ -236,6 +236,33 @@ class Heap:
                     self.put(part, self.get(part)._replace(home=single(home_of(identity))))
                     self.gather(part, seen)
 
+    def has_layers(self, identity: Identity, depth: int = 0) -> bool:
+        """Whether a module has a layer of torch with parameters: some of its parameters have dimensions then."""
+        thing = self.get(identity)
+        if isinstance(thing.class_, str) and thing.class_.startswith("torch.nn.") and not thing.stateless:
+            if not thing.fields:
+                return True
+        fields = [*thing.fields.values(), *(thing.template.thing.fields.values() if thing.template is not None else ())]
+        heap = self if thing.fields or thing.template is None else thing.template.heap
+        return depth < 5 and any(
+            heap.has_layers(part, depth + 1) for each in fields for part in each.objects if each.kind == "module"
+        )
+
+    def gives_dimensions(self, identity: Identity) -> bool:
+        """Whether a layer of torch, or a sequence that ends in one, gives tensors that have dimensions."""
+        thing = self.get(identity)
+        if (
+            not isinstance(thing.class_, str)
+            or not thing.class_.startswith("torch.nn.")
+            or thing.class_.endswith("Loss")
+        ):
+            return False
+        parts = [each for entry, each in thing.fields.items() if entry.startswith("[")]
+        if not thing.class_.endswith("Sequential"):
+            return not parts and not thing.stateless
+        last = parts[-1].objects if parts else ()
+        return bool(last) and all(self.gives_dimensions(part) for part in last)
+
     # -- writing
 
     def write(self, objects: tuple[Identity, ...], entry: str, value: Value) -> None:
@@ -263,6 +290,17 @@ class Heap:
             thing = self.get(identity)
             old = thing.fields.get(ITEM)
             self.put(identity, thing.with_field(ITEM, value if old is None else merge(old, value)))
+
+    def leave_round(self) -> None:
+        """After a round of a loop, a list may hold items of any round, whatever its tests said."""
+        for identity, thing in list(self.things.items()):
+            item = thing.fields.get(ITEM) if thing.kind == "list" else None
+            if item is not None and any(of_a_round(each.condition) for each in item.places):
+                found: Places = ()
+                for each in item.places:
+                    single_ = (each._replace(condition=each.condition - of_a_round(each.condition)),)
+                    found = join(found, single_) if found else single_
+                self.put(identity, thing.with_field(ITEM, item._replace(places=found)))
 
     def shift(self, objects: tuple[Identity, ...]) -> None:
         """The items of a list may have other numbers from now on."""
@@ -356,6 +394,8 @@ class Heap:
                 found += [self.settled(each) for key, each in thing.fields.items() if key.startswith("[")]
                 if not thing.fields and thing.template is not None:
                     item = self.field(identity, ITEM)
+                    if item is None and identity[0] == "path" and len(identity[1]) < DEPTH:
+                        item = given((*identity[1], ITEM))
                     found += [item] if item is not None else []
         return found
 

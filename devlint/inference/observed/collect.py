@@ -10,6 +10,7 @@ from devlint.inference.observed.clocks import Clocks
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.instantiate import Instance
+from devlint.inference.summary.watching import Watch
 from devlint.inference.terms.conditions import Condition
 from devlint.inference.terms.places import Path, Places
 from devlint.inference.terms.values import NOTHING, Kind, Value
@@ -28,7 +29,7 @@ class Sight(NamedTuple):
     condition: Condition
 
 
-class Observer:
+class Observer(Watch):
     """Watches the runs of one file's functions. It changes nothing of what they infer."""
 
     def __init__(self, path: str) -> None:
@@ -38,7 +39,7 @@ class Observer:
         self.asked: dict[int, frozenset[str]] = {}  # by a function: the names of which it asks what they are
         self.shaped: dict[Frame, frozenset[str]] = {}  # by a run for classes of arguments: the names of these
         self.clocks = Clocks()
-        self.handed: dict[Frame, Instance] = {}  # the runs with what a call hands over, and that call
+        self.runs: dict[Frame, Instance] = {}  # the runs with what a call hands over, and that call
 
     def saw(self, frame: Frame, node: ast.expr, value: Value) -> None:
         """An expression was evaluated."""

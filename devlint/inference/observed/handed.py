@@ -38,7 +38,7 @@ def run_again(analyser: Analyser, observer: Observer, file: File) -> None:
                 frame = analyser.run_with(instance.summary, handed, instance.frame.heap)
                 observer.clocks.handed = None
                 if frame is not None:
-                    observer.handed[frame] = instance
+                    observer.runs[frame] = instance
 
 
 def _is_redefined(analyser: Analyser, instance: Instance) -> bool:

@@ -44,7 +44,7 @@ class Known(NamedTuple):
 
 def known(observer: Observer, frame: Frame, node: ast.expr, sight: Sight) -> Iterator[Known]:
     """What an expression is: itself where the function tells, else each thing that it is given."""
-    handed = observer.handed.get(frame)
+    handed = observer.runs.get(frame)
     if handed is not None:
         if _is_asked(observer, frame, _root(node)):
             yield Known(sight, "likely")

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from devlint.inference.library import protocols
 from devlint.inference.objects.heap import Heap, Template, Thing
 from devlint.inference.program.definitions import Class, File, Function, binding_of
 from devlint.inference.program.project import Project
+from devlint.inference.summary import autograd, escapes, stories, unread_calls
 from devlint.inference.summary import calls as _calls
-from devlint.inference.summary import escapes, stories, unread_calls
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.dispatch import evaluate
-from devlint.inference.summary.frame import Frame, State, Watch, merge_states
+from devlint.inference.summary.frame import Frame, State, merge_states
 from devlint.inference.summary.instantiate import KEPT, Instance
+from devlint.inference.summary.items import entry_under, keep_parameters
 from devlint.inference.summary.library_modules import birthplace
 from devlint.inference.summary.model import Site, Summary
 from devlint.inference.summary.parameters import declared, documented_tensors, used_as_tensors
 from devlint.inference.summary.statements import run_block
+from devlint.inference.summary.watching import Watch
 from devlint.inference.terms.conditions import ALWAYS
 from devlint.inference.terms.places import DEFAULT, Alternative, named_by, nowhere, place_of, single
 from devlint.inference.terms.values import NONE, NOTHING, Kind, Value, given, given_device, merge, merge_all
@@ -33,17 +35,12 @@ Shape: TypeAlias = tuple[tuple[str, Any], ...]
 VARIANTS = 4
 
 
-class CallWatch(Watch, Protocol):
-    """What is told of each call of a function of the project, too."""
-
-    def called(self, instance: Instance) -> None: ...
-
-
 class Analyser:
     """What is known of the functions of a project. One serves one checked file and what it imports."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, watch: Watch | None = None) -> None:
         self.project = project
+        self.watch = watch
         self.summaries: dict[tuple[int, int, Shape], Summary | None] = {}
         self.called: set[int] = set()  # the nodes of the functions that some call leads to
         self.variants: dict[
@@ -57,7 +54,6 @@ class Analyser:
             int, dict[str, list[Any]]
         ] = {}  # by a class: the classes of what constructors were given
         self.depth = 0
-        self.watch: CallWatch | None = None
 
     # -- the module level
 
@@ -194,6 +190,11 @@ class Analyser:
         frame.site.tensors = set(used_as_tensors(function.file, function, roots, _is_beside(function, receiver)))
         if start and names[0] != "self":
             frame.site.tensors = {("self", *path[1:]) if path[0] == names[0] else path for path in frame.site.tensors}
+        if names and not start and autograd.gets_context(function):
+            start = 1
+            identity = ("path", (names[0],))
+            frame.heap.put(identity, Thing("instance", autograd.CONTEXT))
+            frame.state.names[names[0]] = Value("instance", objects=(identity,), path=(names[0],))
         for each in function.all_parameters()[start:]:
             value = self._argument(frame, function, each, defaults.get(each.arg), documented)
             frame.state.names[each.arg] = value
@@ -225,7 +226,7 @@ class Analyser:
             story = stories.story_of(self, class_)
         template = Template(story.thing, story.heap) if story is not None else None
         kind: Kind = "module" if class_.is_module else "instance"
-        is_new = function.name in ("__init__", "__post_init__")
+        is_new = function.name == "__init__"
         frame.heap.put(
             identity,
             Thing(
@@ -327,7 +328,7 @@ class Analyser:
             receiver = function.owner
         summary = self.summary(function, receiver)
         if summary is None:
-            return unread_calls.call(frame, node, arguments, me)
+            return unread_calls.call(frame, node, arguments, me, why="running")
         self.called.add(id(function.node))
         bindings = self.bindings(frame, summary, me, arguments)
         shape = self._shape(frame, summary, bindings)
@@ -369,8 +370,11 @@ class Analyser:
         kept = instance.constraints()
         for node, status in instance.handed:
             self.handed.setdefault(node, set()).add(status)
-        room = KEPT - len(frame.constraints)
-        frame.constraints += kept[: max(room, 0)]
+        room = max(KEPT - len(frame.constraints), 0)
+        if self.watch is not None:
+            for each in kept[room:]:
+                self.watch.dropped(each, instance.node, frame.site, "kept")
+        frame.constraints += kept[:room]
         result = instance.value(summary.result)
         instance.apply()
         result = frame.heap.settled(result)
@@ -407,8 +411,19 @@ class Analyser:
         for name, (_, value) in arguments.named.items():
             if name in known:
                 found[name] = value
+        self._spread(frame, function, found, arguments)
         self._defaults(frame, function, found, arguments, known)
         return found
+
+    def _spread(self, frame: Frame, function: Function, found: dict[str, Value], arguments: Arguments) -> None:
+        """`**batch` gives each argument that has no default, under its name."""
+        node, mapping = arguments.named.get("**", (None, None))
+        if mapping is None or node is None or mapping.kind not in ("batch", "dict", "unknown"):
+            return
+        first = 1 if function.owner is not None and binding_of(function) != "static" else 0
+        for each in function.all_parameters()[first:]:
+            if each.arg not in found and each.arg not in function.defaults():
+                found[each.arg] = entry_under(frame, mapping, each.arg, node)
 
     def _defaults(
         self, frame: Frame, function: Function, found: dict[str, Value], arguments: Arguments, known: set[str]
@@ -464,6 +479,8 @@ class Analyser:
             self.call(frame, init, me, arguments, node)
         elif class_.is_data:
             self._fill_data(frame, class_, me, arguments)
+        elif class_.family == "Optimizer":
+            keep_parameters(frame, me, arguments.value(0, "params"))
         elif not class_.is_read:
             unread_calls.reach(frame, arguments.values())
         if class_.is_module:
@@ -471,6 +488,24 @@ class Analyser:
         elif class_.family == "unread":
             stories.release_parts(frame, identity)
         return me
+
+    def _default_of_field(self, frame: Frame, class_: Class, default: ast.expr | None) -> Value:
+        """What a field of a data class holds where nothing is given [Python's library reference, "dataclasses"]."""
+        if isinstance(default, ast.Constant):
+            return evaluate(frame, default)
+        if not isinstance(default, ast.Call):
+            return NOTHING
+        asked = {keyword.arg: keyword.value for keyword in default.keywords}
+        if isinstance(asked.get("default"), ast.Constant):
+            return evaluate(frame, asked["default"])
+        factory = asked.get("default_factory")
+        if factory is None:
+            return NOTHING
+        call = ast.copy_location(ast.Call(factory, [], []), default)
+        if frame.file is class_.file:
+            return evaluate(frame, call)
+        value = evaluate(self.module_level(class_.file), call)
+        return value if not value.objects else NOTHING
 
     def _fill_data(self, frame: Frame, class_: Class, me: Value, arguments: Arguments) -> None:
         fields = class_.data_fields
@@ -480,7 +515,7 @@ class Analyser:
             if name in arguments.named:
                 value = arguments.named[name][1]
             if value is None:
-                value = evaluate(frame, default) if isinstance(default, ast.Constant) else NOTHING
+                value = self._default_of_field(frame, class_, default)
             frame.heap.write(me.objects, "." + name, value)
         after = class_.method("__post_init__")
         if after is not None:

@@ -16,6 +16,8 @@ from devlint.inference.terms.values import Value
 
 def bind(frame: Frame, target: ast.expr, value: Value, source: ast.expr | None = None) -> None:
     """Bind a target to a value. `source` is the expression that gave it."""
+    if frame.analyser.watch is not None and isinstance(target, (ast.Name, ast.Attribute)):
+        frame.analyser.watch.saw(frame, target, value)
     if isinstance(target, ast.Name):
         frame.bind(target.id, _with_test(frame, value, source))
     elif isinstance(target, ast.Attribute):

@@ -7,12 +7,20 @@ import ast
 
 from devlint.inference.objects.heap import ITEM
 from devlint.inference.program.definitions import Class, Function
-from devlint.inference.summary import builtin_calls, moves, object_methods, tensor_methods, torch_calls, unread_calls
+from devlint.inference.summary import (
+    autograd,
+    builtin_calls,
+    moves,
+    object_methods,
+    tensor_methods,
+    torch_calls,
+    unread_calls,
+)
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.dispatch import evaluate, evaluates
 from devlint.inference.summary.expressions import defined, imported
 from devlint.inference.summary.frame import Frame
-from devlint.inference.summary.items import attribute
+from devlint.inference.summary.items import attribute, keep_parameters
 from devlint.inference.terms.values import NOTHING, Value, merge_all, part_of
 
 
@@ -105,6 +113,8 @@ def _call_super(frame: Frame, node: ast.Call, name: str) -> Value:
     if method is not None:
         return frame.analyser.call(frame, method, me, arguments, node)
     if name == "__init__" and receiver.is_read:
+        if receiver.family == "Optimizer":
+            keep_parameters(frame, me, arguments.value(0, "params"))
         return NOTHING
     return object_methods.of_unread_base(frame, node, me, name, arguments, receiver)
 
@@ -138,13 +148,15 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
 
 def call_function(frame: Frame, node: ast.Call, function: Function, me: Value | None, arguments: Arguments) -> Value:
     if _is_wrapped(function):
-        unread_ = unread_calls.call(frame, node, arguments, me)
+        unread_ = unread_calls.call(frame, node, arguments, me, why="wrapped")
         return _context(frame, function) or unread_
     return frame.analyser.call(frame, function, me, arguments, node)
 
 
 def _call_bound(frame: Frame, node: ast.Call, me: Value, name: str, arguments: Arguments) -> Value:
-    """Call a method of a module that was read before: `move = model.cuda; move()`."""
+    """Call a method that was read before: `move = model.cuda; move()`."""
+    if me.kind == "class":
+        return autograd.apply(frame, node, me.ref, arguments)
     if moves.is_move(name):
         return moves.move(frame, node, me, name, arguments)
     if name in ("forward", "__call__"):
@@ -208,10 +220,8 @@ def call_method(frame: Frame, node: ast.Call, base: Value, function: ast.Attribu
         return moves.move(frame, node, base, name, arguments)
     if base.is_tensor:
         return tensor_methods.call(frame, node, base, name, arguments)
-    if base.kind == "class" and isinstance(base.ref, Class) and base.ref.family == "Function" and name == "apply":
-        forward = base.ref.method("forward")
-        if forward is not None:
-            return frame.analyser.call(frame, forward, None, arguments.after(NOTHING, node), node)
+    if base.kind == "class" and autograd.is_function(base.ref) and name == "apply":
+        return autograd.apply(frame, node, base.ref, arguments)
     if base.kind in ("class", "library"):
         return call_value(frame, node, attribute(frame, base, name, function), arguments)
     if base.objects:
@@ -246,6 +256,8 @@ def _call_of_objects(frame: Frame, node: ast.Call, base: Value, function: ast.At
         return object_methods.call_of_module(frame, node, base, name, arguments)
     if isinstance(class_, Class):
         return object_methods.of_unread_base(frame, node, base, name, arguments, class_)
+    if class_ == autograd.CONTEXT:
+        return autograd.of_context(frame, base, name, arguments)
     return unread_calls.call(frame, node, arguments, base)
 
 

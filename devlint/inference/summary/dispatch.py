@@ -40,11 +40,11 @@ def evaluate(frame: Frame, node: ast.expr) -> Value:
     frame.depth += 1
     try:
         value = run(frame, node)
-        if frame.analyser.watch is not None:
-            frame.analyser.watch.saw(frame, node, value)
-        return value
     finally:
         frame.depth -= 1
+    if frame.analyser.watch is not None:
+        frame.analyser.watch.saw(frame, node, value)
+    return value
 
 
 def peek(frame: Frame, node: ast.expr) -> Value | None:

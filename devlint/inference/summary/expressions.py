@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Final
 
 from devlint.inference.objects.heap import ITEM, Thing, merge_values
@@ -11,14 +12,16 @@ from devlint.inference.summary import binding, indexing, tests
 from devlint.inference.summary.dispatch import evaluate, evaluates
 from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import attribute, entry_of, item_of
-from devlint.inference.terms.conditions import ALWAYS, Condition, both
+from devlint.inference.terms.conditions import ALWAYS, Condition, both, needs_no_accelerator
 from devlint.inference.terms.places import (
     ACCELERATORS,
     CPU,
     DEFAULT,
+    Alternative,
     Places,
     join,
     may_be_accelerator,
+    with_also,
     with_zero_dim,
     zero_dim_of,
 )
@@ -156,6 +159,8 @@ def item(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> Value:
     if base.objects:
         return _item_of_objects(frame, node, base, index)
     if base.kind == "unknown" and base.places:
+        if base.path is None and _has_slices(node.slice):
+            return Value("tensor", with_zero_dim(base.places, False), proved=base.proved)
         if index.is_tensor and not _is_named_item(index):
             return indexing.read(frame, node, base._replace(kind="tensor", proved=False), index)
         if base.path is not None:
@@ -165,6 +170,12 @@ def item(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> Value:
     if base.kind == "class":
         return base
     return unread(node)
+
+
+def _has_slices(index: ast.expr) -> bool:
+    """Whether an index has a new or whole dimension among others: only tensors and arrays take one."""
+    parts = index.elts if isinstance(index, ast.Tuple) else []
+    return any(isinstance(each, ast.Slice) or (isinstance(each, ast.Constant) and each.value is None) for each in parts)
 
 
 def _is_named_item(index: Value) -> bool:
@@ -220,7 +231,8 @@ def combine(
         exact = isinstance(op, ast.MatMult)
         if not {a.kind, b.kind} & {"list", "dict", "string", "none"}:
             frame.together("operator", "exact" if exact else "scalar", SYMBOLS.get(type(op), "?"), [left, right], node)
-        return mixed(a, b, exact)
+        result = mixed(a, b, exact)
+        return result._replace(places=computed(frame, node, result.places, [a, b]))
     if {a.kind, b.kind} & {"list", "tuple"}:
         return _concatenated(frame, node, op, a, b)
     if a.kind == b.kind == "number":
@@ -241,10 +253,10 @@ def combine(
                 frame.operand(*left),
                 frame.operand(*right),
                 node,
-                soft=True,
+                guessed=True,
             )
-        chosen = a if may_be_accelerator(a.places) or not b.places else b
-        return Value("unknown", chosen.places, proved=False)
+        chosen, other = (a, b) if may_be_accelerator(a.places) or not b.places else (b, a)
+        return Value("unknown", with_also(chosen.places, other.places), proved=False)
     if a.kind == "unknown" or b.kind == "unknown":
         known = a if a.kind == "unknown" else b
         return Value("unknown", known.places, proved=False)
@@ -262,9 +274,31 @@ def _concatenated(frame: Frame, node: ast.AST, op: ast.operator, a: Value, b: Va
     return chosen
 
 
+def computed(frame: Frame, node: ast.AST, places: Places, operands: Sequence[Value]) -> Places:
+    """The places of a result. One of several CPU tensors comes from the operation: no factory alone can put it elsewhere."""
+    made = [
+        found for each in operands if (found := {id(p.origin.node) for p in each.places if _is_made(p) and p.origin})
+    ]
+    if len(made) < 2 or len(set().union(*made)) < 2:
+        return places
+    return tuple(
+        each._replace(origin=each.origin._replace(why="computed", node=node, file=frame.path, maker=frame.site))
+        if each.atom == CPU and each.origin is not None and each.origin.why == "factory"
+        else each
+        for each in places
+    )
+
+
+def _is_made(each: Alternative) -> bool:
+    """Whether a value is a tensor on the CPU that has dimensions, on machines with an accelerator too."""
+    return each.atom == CPU and each.zero_dim is not True and not needs_no_accelerator(each.condition)
+
+
 def mixed(a: Value, b: Value, exact: bool = False) -> Value:
     """Where an operation on two values leaves its result: with the tensor that has dimensions, and on the accelerator."""
     x, y = (a, b) if a.is_tensor else (b, a)
+    if y.kind == "unknown" and y.places and zero_dim_of(x.places) is True:
+        return Value("tensor", with_also(with_zero_dim(y.places, None), x.places), proved=x.proved)
     if not y.may_be_tensor or not y.places or (y.kind == "unknown" and not y.proved):
         return Value("tensor", x.places, proved=x.proved)
     if y.kind == "unknown":

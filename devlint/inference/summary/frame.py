@@ -13,16 +13,21 @@ from typing import Any, Protocol, TypeAlias
 from devlint.inference.objects.heap import Heap, Thing, merge_heaps, merge_values
 from devlint.inference.program.definitions import Class, File, Function
 from devlint.inference.summary.model import LEAVING, Constraint, How, LeftBehind, Mixing, Operand, Site
+from devlint.inference.summary.watching import Needless, Watch
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
 from devlint.inference.terms.conflicts import clash
-from devlint.inference.terms.places import Alternative, Atom, Origin, Path, Places, is_accelerator, place_of, single
+from devlint.inference.terms.places import (
+    Alternative,
+    Atom,
+    Origin,
+    Path,
+    Places,
+    is_accelerator,
+    place_of,
+    single,
+    with_zero_dim,
+)
 from devlint.inference.terms.values import NOTHING, TENSORS, Identity, Value, given
-
-
-class Watch(Protocol):
-    """What is told of each expression that a run evaluates."""
-
-    def saw(self, frame: Frame, node: ast.expr, value: Value) -> None: ...
 
 
 class Summaries(Protocol):
@@ -195,6 +200,12 @@ class Frame:
         """The modules that have parameters or buffers; all of them where none has."""
         return tuple(each for each in objects if not self.heap.get(each).stateless) or objects
 
+    def parameters(self, value: Value) -> Places:
+        """Where each parameter of a module is."""
+        home = self.home(value)
+        layers = bool(value.objects) and any(self.heap.has_layers(each) for each in value.objects)
+        return with_zero_dim(home, False) if layers else home
+
     def is_stateless(self, value: Value) -> bool:
         """Whether a module has no parameters or buffers: it may get inputs from anywhere."""
         return bool(value.objects) and all(self.heap.get(identity).stateless for identity in value.objects)
@@ -221,12 +232,12 @@ class Frame:
 
     def need(
         self, how: How, mixing: Mixing, operation: str, first: Operand, second: Operand, node: ast.AST, *,
-        condition: Condition = ALWAYS, soft: bool = False,
+        condition: Condition = ALWAYS, guessed: bool = False,
     ) -> None:  # fmt: skip
         """Record that two values must be on one device."""
-        if not first.places or not second.places or first.places == second.places:
-            return
-        if not _may_fail(first.places, second.places) or _is_one_choice(first.places, second.places):
+        why = _needless(first.places, second.places)
+        if why is not None:
+            self._tell(node, operation, first, second, why)
             return
         if self.site.switches:
             first, second = (
@@ -234,12 +245,14 @@ class Frame:
                 for one, other in ((first, second), (second, first))
             )
             if not first.places or not second.places:
+                self._tell(node, operation, first, second, "unused")
                 return
         pair = _pair(how, mixing, first, second)
         if pair is not None:
             if pair in self.state.met:
+                self._tell(node, operation, first, second, "met")
                 return
-            if not soft and not condition:
+            if not guessed and not condition:
                 self.state.met |= {pair}
         joined, whole = both(self.condition, condition)
         left = _left_behind(self.site, first, second)
@@ -253,12 +266,21 @@ class Frame:
                 node,
                 self.site,
                 joined,
-                soft or not whole,
+                not whole,
                 (),
                 left,
                 (first, second),
+                guessed=guessed,
             )
         )
+        if self.analyser.watch is not None:
+            self.analyser.watch.needed(self.constraints[-1])
+
+    def _tell(self, node: ast.AST, operation: str, first: Operand, second: Operand, why: Needless) -> None:
+        """Tell who watches why two operands leave no constraint."""
+        if self.analyser.watch is not None:
+            both_ = [(each.node, Value(each.kind, each.places, path=each.path)) for each in (first, second)]
+            self.analyser.watch.needless(self, node, operation, both_, why)
 
     def together(
         self,
@@ -267,15 +289,17 @@ class Frame:
         operation: str,
         operands: Sequence[tuple[ast.AST, Value]],
         node: ast.AST,
-        soft: bool = False,
+        guessed: bool = False,
     ) -> None:
         """Record that all of these must be on one device, two by two."""
         taking = [(n, v) for n, v in operands if v.may_be_tensor and v.places]
         proved = any(v.kind in TENSORS for _, v in taking)
+        if self.analyser.watch is not None and (len(taking) < 2 or not (proved or mixing == "exact")):
+            self.analyser.watch.needless(self, node, operation, list(operands), "alone" if len(taking) < 2 else "kind")
         for i, (n, v) in enumerate(taking):
             for m, w in taking[i + 1 :]:
                 if proved or mixing == "exact":
-                    self.need(how, mixing, operation, self.operand(n, v), self.operand(m, w), node, soft=soft)
+                    self.need(how, mixing, operation, self.operand(n, v), self.operand(m, w), node, guessed=guessed)
 
 
 def in_use(site: Site, places: Places, others: Places) -> Places:
@@ -299,6 +323,17 @@ def _pair(how: How, mixing: Mixing, first: Operand, second: Operand) -> Pair | N
     if mixing != "exact" and (x.zero_dim is not False or y.zero_dim is not False):
         return None
     return None if x.soft or y.soft else frozenset({(x.atom, x.origin), (y.atom, y.origin)})
+
+
+def _needless(a: Places, b: Places) -> Needless | None:
+    """Why two values need no constraint, by where they are."""
+    if not a or not b:
+        return "nothing"
+    if a == b:
+        return "same"
+    if not _may_fail(a, b):
+        return "agree"
+    return "choice" if _is_one_choice(a, b) else None
 
 
 def _may_fail(a: Places, b: Places) -> bool:

@@ -31,7 +31,7 @@ def write(frame: Frame, node: ast.Subscript, base: Value, index: Value, value: V
     if by_tensor and zero_dim_of(value.places) is not True:
         frame.need(
             "index", "scalar" if value.is_tensor else "exact", "index", frame.operand(node.value, base),
-            frame.operand(source or node, value), node, soft=value.kind == "unknown",
+            frame.operand(source or node, value), node, guessed=value.kind == "unknown",
         )  # fmt: skip
     if value.is_tensor and any(
         each.atom.tag in ("place", "names") or is_accelerator(each.atom) for each in value.places
@@ -60,7 +60,7 @@ def _need(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> bool:
             if zero_dim_of(part.places) is not True:
                 frame.need(
                     "index", "index", "index", frame.operand(node.value, base), frame.operand(at, part), node,
-                    soft=part.kind == "unknown",
+                    guessed=part.kind == "unknown",
                 )  # fmt: skip
     return by_tensor
 

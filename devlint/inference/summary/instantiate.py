@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 from devlint.inference.objects.heap import Thing, is_touched
+from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import LEAVING, Constraint, Operand, Step, Summary
+from devlint.inference.summary.watching import Dropped
 from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, DATA, SAME, Condition, Literal, both, compatible
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import (
     CPU,
     DEFAULT,
     LIMIT,
+    WIDTH,
     Alternative,
     Atom,
     Origin,
@@ -24,11 +28,24 @@ from devlint.inference.terms.places import (
     is_unread,
     nowhere,
     single,
+    with_zero_dim,
 )
-from devlint.inference.terms.values import NONE, NOTHING, NUMBER, Identity, Value, given, merge_all, something
+from devlint.inference.terms.values import (
+    NONE,
+    NOTHING,
+    NUMBER,
+    TENSORS,
+    Identity,
+    Kind,
+    Value,
+    given,
+    merge_all,
+    something,
+)
 
 #: Calls between a root and an operation.
-CHAIN = 4
+CHAIN = 6
+_CONTAINERS = frozenset({"tuple", "iterator", "list", "dict"})
 #: Constraints that one function keeps.
 KEPT = 400
 
@@ -57,6 +74,8 @@ class Instance:
         return known
 
     def _resolve(self, path: Path) -> Value:
+        if len(path) > 1 and path[-1].startswith("("):
+            return self._result(self.resolve(path[:-1]), path)
         if len(path) > 1:
             return step(self.frame, self.resolve(path[:-1]), path[-1], path)
         root = path[0]
@@ -77,6 +96,31 @@ class Instance:
             return frame.state.names.get(name, NOTHING)
         value = frame.read(name)
         return value if value is not None else given((root,))
+
+    def _result(self, callee: Value, path: Path) -> Value:
+        """What a call of something given gives, where this call says what that is."""
+        if callee.kind == "function" and isinstance(callee.ref, tuple):
+            return self._result_of(callee.ref[0], callee.ref[1])
+        if callee.kind == "unknown" and callee.path is not None:
+            return given((*callee.path, path[-1]))
+        if callee.kind != "module" or not callee.objects or self.frame.is_stateless(callee):
+            return something()
+        class_ = self.frame.class_of(callee)
+        if isinstance(class_, Class):
+            forward = class_.method("forward")
+            return self._result_of(forward, callee) if forward is not None else something()
+        is_read = isinstance(class_, str) and class_.startswith("torch.nn.")
+        return Value("tensor", self.frame.home(callee), proved=is_read) if is_read else something()
+
+    def _result_of(self, function: Function, me: Value | None) -> Value:
+        """What a function of the project gives, whatever it gets."""
+        summary = self.frame.analyser.summary(function, self.frame.class_of(me) if me is not None else function.owner)
+        if summary is None:
+            return something()
+        bindings = {each.arg: something() for each in function.all_parameters()}
+        if me is not None:
+            bindings["self"] = me
+        return self.frame.heap.settled(Instance(self.frame, summary, bindings, self.node).value(summary.result))
 
     # -- conditions
 
@@ -168,22 +212,32 @@ class Instance:
             condition = self.condition(each.condition)
             if condition is None:
                 continue
-            others = self._atom(each)
+            others, soft = self._atom(each), each.soft
             if each.also is not None and all(is_unread(other.atom) for other in others):
-                others = self._atom(each._replace(atom=each.also)) or others
+                second = with_zero_dim(self._atom(each._replace(atom=each.also)), None)
+                others, soft = (second, False) if second else (others, soft)
+            elif soft and self._is_result(each.atom):
+                soft = False
             for other in others:
                 joined, whole = both(condition, other.condition)
                 if not compatible(joined):
                     continue
                 new = Alternative(
-                    other.atom, each.origin or other.origin, joined, each.soft or other.soft or not whole,
+                    other.atom, each.origin or other.origin, joined, soft or other.soft or not whole,
                     each.zero_dim if each.zero_dim is not None else other.zero_dim,
-                    self._also(each),
+                    self._also(each) or (other.also if other.also != other.atom else None),
                 )  # fmt: skip
                 found.setdefault((new.atom, new.origin, new.condition), new)
         if len(found) > LIMIT:
-            return nowhere()
+            return nowhere(WIDTH)
         return tuple(found.values())
+
+    def _is_result(self, atom: Atom) -> bool:
+        """Whether a place is that of what a call gives, and this call tells what it gives."""
+        if atom.tag != "place" or not any(entry.startswith("(") for entry in atom.key):
+            return False
+        value = self.resolve(atom.key)
+        return value.is_tensor and value.proved and value.path is None
 
     def _also(self, each: Alternative) -> Atom | None:
         """The second atom of a place, where it is one place at this call too."""
@@ -204,10 +258,10 @@ class Instance:
         return (each._replace(condition=ALWAYS, soft=False),)
 
     def _place_of(self, value: Value) -> Places:
-        if value.kind in ("tuple", "iterator", "list", "dict"):
+        if value.kind in _CONTAINERS:
             return self._places_of_parts(value)
         if value.objects:
-            return self.frame.home(value) if any(self._is_module(o) for o in value.objects) else nowhere()
+            return self.frame.parameters(value) if any(self._is_module(o) for o in value.objects) else nowhere()
         if value.kind in ("number", "string", "none", "bool", "array"):
             return ()
         if self._as_module and value.kind == "unknown" and value.path is not None:
@@ -218,11 +272,16 @@ class Instance:
 
     def _places_of_parts(self, value: Value) -> Places:
         """Where the tensors in a container are: each of them is there."""
-        found: dict[Atom, Alternative] = {}
-        for part in self.frame.heap.parts_of(value):
-            for each in part.places if part.is_tensor else ():
-                found.setdefault(each.atom, each)
+        found = {each.atom: each for each in self._tensors_in(value, 0)}
         return tuple(found.values()) if 0 < len(found) <= LIMIT else nowhere()
+
+    def _tensors_in(self, value: Value, depth: int) -> Iterator[Alternative]:
+        """The places of the tensors in a container and in the containers in it."""
+        for part in self.frame.heap.parts_of(value):
+            if part.is_tensor:
+                yield from part.places
+            elif part.kind in _CONTAINERS and depth < 3:
+                yield from self._tensors_in(part, depth + 1)
 
     def _is_module(self, identity: Identity) -> bool:
         thing = self.frame.heap.get(identity)
@@ -272,7 +331,16 @@ class Instance:
         if value.missing is not None:
             left = [self.condition(each) for each in value.missing]
             value = value._replace(missing=(left[0], left[1]) if left[0] is not None and left[1] is not None else None)
-        return value._replace(places=self.places(value.places), parts=parts)
+        kind: Kind = "tensor" if value.kind == "unknown" and self._comes_of_tensor(value) else value.kind
+        return value._replace(kind=kind, places=self.places(value.places), parts=parts)
+
+    def _comes_of_tensor(self, value: Value) -> bool:
+        """Whether a value was computed of something that this call hands over as a tensor."""
+        if len(value.places) != 1 or value.places[0].soft:
+            return False
+        each = value.places[0]
+        paths = [atom.key for atom in (each.atom, each.also) if atom is not None and atom.tag == "place"]
+        return any(found.is_tensor and found.proved for found in map(self.resolve, paths))
 
     def _given(self, value: Value) -> Value:
         assert value.path is not None
@@ -309,6 +377,8 @@ class Instance:
         known = self._copies.get(identity)
         if known is None:
             known = ("new", *self._place, _flat(identity))
+            if known in self._copies.values():
+                known = ("new", *self._place, identity)  # two calls in the function made one each
             self._copies[identity] = known
             thing = self.summary.heap.get(identity)
             self.frame.heap.put(known, thing._replace(fields={}, home=None))
@@ -344,15 +414,21 @@ class Instance:
         name = self.summary.function.name if self.summary.function is not None else ""
         step_ = Step(self.node, self.frame.path, name, self.frame.site, self.summary.function)
         found: list[Constraint] = []
+        watch = self.frame.analyser.watch
         for each in self.summary.constraints:
             if each.how in LEAVING:
                 continue  # judged where it leaves
-            if len(each.chain) >= CHAIN or not (_is_open(each.first.places) or _is_open(each.second.places)):
+            if not (_is_open(each.first.places) or _is_open(each.second.places)):
+                continue
+            if len(each.chain) >= CHAIN:
+                self._tell(each, "depth")
                 continue
             mapped = self._constraint(each)
             status = self._status(each, mapped)
             if status is not None:
                 self.handed.append((id(each.node), status))
+                if watch is not None:
+                    watch.handed(each, self.node, self.frame.site, status)
             if mapped is not None:
                 first, second = (
                     len(each.chain) + 1 if _is_open(before.places) and not _is_open(after.places) else known
@@ -378,16 +454,29 @@ class Instance:
     def _constraint(self, each: Constraint) -> Constraint | None:
         condition = self.condition(each.condition)
         if condition is None:
-            return None
+            return self._tell(each, "condition")
         first, second = self.operand(each.first, each), self.operand(each.second, each)
-        if first is None or second is None or first.places == second.places:
-            return None
+        if first is None or second is None:
+            return self._tell(each, "operand")
+        if first.places == second.places:
+            return self._tell(each, "agree")
         joined, whole = both(self.frame.condition, condition)
         if not compatible(joined):
-            return None
+            return self._tell(each, "condition")
         if not _is_open(first.places) and not _is_open(second.places) and not can_clash(first.places, second.places):
-            return None
-        return each._replace(first=first, second=second, condition=joined, soft=each.soft or not whole)
+            return self._tell(each, "agree")
+        guessed = each.guessed and not (self._is_sure(first) and (each.how == "module" or self._is_sure(second)))
+        return each._replace(first=first, second=second, condition=joined, soft=each.soft or not whole, guessed=guessed)
+
+    def _is_sure(self, operand: Operand) -> bool:
+        """Whether this call proves that an operand is a tensor, or a module of torch."""
+        return operand.kind in ("module", *TENSORS) and operand.proved
+
+    def _tell(self, each: Constraint, why: Dropped) -> Constraint | None:
+        """Nothing is handed on: tell who watches why."""
+        if self.frame.analyser.watch is not None:
+            self.frame.analyser.watch.dropped(each, self.node, self.frame.site, why)
+        return None
 
     def operand(self, operand: Operand, constraint: Constraint) -> Operand | None:
         self._as_module = constraint.how == "module" and operand is constraint.first
@@ -404,7 +493,8 @@ class Instance:
             if kind == "unknown" and actual.objects and constraint.how == "module":
                 if self.frame.is_stateless(actual):
                     return None
-                kind, proved = "module", True
+                classes = [self.frame.heap.get(each).class_ for each in actual.objects]
+                kind, proved = "module", all(isinstance(c, str) and c.startswith("torch.nn.") for c in classes)
             elif kind == "unknown" and actual.kind != "unknown":
                 kind, proved = actual.kind, actual.proved
             elif kind == "module" and actual.objects and self.frame.is_stateless(actual):
@@ -467,6 +557,11 @@ def _answer(test: tuple[Any, ...], value: Value) -> bool | None:
     return None
 
 
+def _is_loaded(places: Places) -> bool:
+    """Whether a value came out of a file: its parts are where it was loaded to."""
+    return bool(places) and all(each.origin is not None and each.origin.why == "loaded" for each in places)
+
+
 def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
     """One more entry of an access path."""
     if value.objects:
@@ -488,6 +583,8 @@ def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
         return Value("device", value.places)
     if value.is_tensor:
         return value._replace(kind="tensor", path=None) if entry.startswith("[") else NUMBER
+    if value.kind == "unknown" and value.path is None and _is_loaded(value.places):
+        return value
     if value.kind == "loader" and entry.startswith("[") and value.parts:
         return value.parts[0]
     if value.kind == "iterator" and value.parts:

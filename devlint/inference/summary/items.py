@@ -13,6 +13,7 @@ from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.terms.places import (
     CPU,
     DEPTH,
+    LIMIT,
     Alternative,
     Origin,
     Places,
@@ -39,10 +40,16 @@ from devlint.inference.terms.values import (
 _VIEWS = frozenset({"data", "T", "mT", "H", "mH", "grad", "real", "imag", "_grad"})
 
 
+#: Attributes of classes and functions that are strings [Python's language reference, "Special attributes"].
+_NAMES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+
+
 def attribute(frame: Frame, base: Value, name: str, node: ast.AST) -> Value:
     """What an attribute of a value is."""
     if base.kind in ("tensor", "tensors", "batch"):
         return _of_tensor(frame, base, name)
+    if name in _NAMES:
+        return STRING
     if name == "dtype" and base.kind in ("unknown", "module", "instance"):
         return Value("dtype")
     if base.objects:
@@ -127,6 +134,8 @@ def _of_objects(frame: Frame, base: Value, name: str, node: ast.AST) -> Value:
 def _of_object(frame: Frame, base: Value, identity: Any, name: str, node: ast.AST) -> Value:
     thing = frame.heap.get(identity)
     value = frame.heap.field(identity, "." + name)
+    if name == "param_groups" and isinstance(thing.class_, Class) and thing.class_.family == "Optimizer":
+        return _groups(frame, identity, value, node)
     if value is not None:
         return value
     me = base._replace(objects=(identity,))
@@ -135,7 +144,9 @@ def _of_object(frame: Frame, base: Value, identity: Any, name: str, node: ast.AS
         if method is not None:
             return _bound(frame, me, method, node)
         body = thing.class_.value(name)
-        if body is not None:
+        if body is not None and not (
+            thing.class_.is_data and any(name == each for each, _, _ in thing.class_.data_fields)
+        ):
             return _class_value(frame, *body)
     if isinstance(thing.class_, Class):
         kept = _kept_by_base(frame, thing.class_, identity, name, node)
@@ -163,15 +174,9 @@ def _of_object(frame: Frame, base: Value, identity: Any, name: str, node: ast.AS
 
 
 def _kept_by_base(frame: Frame, class_: Class, identity: Any, name: str, node: ast.AST) -> Value | None:
-    """What a base of torch keeps: an optimizer has the parameters in groups and a state for each [torch/optim/optimizer.py]."""
+    """What a base of torch keeps: an optimizer has a state for each parameter [torch/optim/optimizer.py]."""
     if class_.family != "Optimizer" or identity[0] != "path":
         return None
-    if name == "param_groups":
-        parameter = Value("tensor", single(place_of((*identity[1], ".param_groups"))))
-        group = Thing(
-            "dict", fields={"['params']": Value("iterator", parts=(parameter,)), ITEM: something()}, node=node
-        )
-        return Value("iterator", parts=(Value("dict", objects=(frame.new_thing(node, group),)),))
     if name == "state":
         state = ("path", (*identity[1], ".state", ITEM))
         frame.heap.things.setdefault(state, Thing("dict"))
@@ -179,6 +184,33 @@ def _kept_by_base(frame: Frame, class_: Class, identity: Any, name: str, node: a
             "dict", objects=(frame.new_thing(node, Thing("dict", fields={ITEM: Value("dict", objects=(state,))})),)
         )
     return None
+
+
+def _groups(frame: Frame, identity: Any, known: Value | None, node: ast.AST) -> Value:
+    """The parameters of an optimizer, in groups [torch/optim/optimizer.py]. `known`: where its constructor got them from."""
+    places = known.places if known is not None else ()
+    if not places:
+        places = single(place_of((*identity[1], ".param_groups"))) if identity[0] == "path" else nowhere()
+    parameters = Value("iterator", parts=(Value("tensor", places),))
+    group = Thing("dict", fields={"['params']": parameters, ITEM: something()}, node=node)
+    return Value("iterator", parts=(Value("dict", objects=(frame.new_thing(node, group),)),))
+
+
+def keep_parameters(frame: Frame, me: Value, parameters: Value | None) -> None:
+    """An optimizer keeps the parameters that its constructor gets, alone or in groups [torch/optim/optimizer.py]."""
+    places = _parameters_in(frame, parameters) if parameters is not None else ()
+    if places:
+        frame.heap.write(me.objects, ".param_groups", Value("tensor", places))
+
+
+def _parameters_in(frame: Frame, value: Value) -> Places:
+    if value.kind == "dict":
+        group = frame.heap.field(value.objects[0], "['params']") if value.objects else None
+        return _parameters_in(frame, group) if group is not None else ()
+    if value.kind in ("iterator", "list", "tuple"):
+        found = {p.atom: p for part in frame.heap.parts_of(value) for p in _parameters_in(frame, part)}
+        return tuple(found.values()) if len(found) <= LIMIT else ()
+    return value.places
 
 
 def _bound(frame: Frame, me: Value, method: Any, node: ast.AST) -> Value:
@@ -211,6 +243,8 @@ def _class_value(frame: Frame, class_: Class, expression: ast.expr) -> Value:
 
 def _of_class(frame: Frame, class_: Class, name: str) -> Value:
     method = class_.method(name)
+    if method is None and name == "apply" and class_.family == "Function":
+        return Value("bound", ref=(Value("class", ref=class_), name))
     if method is None:
         body = class_.value(name)
         return _class_value(frame, *body) if body is not None else unread(class_.node, "." + name)
@@ -297,6 +331,16 @@ def values_of(frame: Frame, value: Value, node: ast.AST) -> Value:
     return part_of(value, ITEM) if value.path is not None else unread(node, ITEM)
 
 
+def entry_under(frame: Frame, mapping: Value, key: str, node: ast.AST) -> Value:
+    """What a mapping holds under a key, as far as that is known."""
+    if mapping.kind == "batch":
+        return mapping._replace(kind="tensor", proved=False)
+    if mapping.objects:
+        found = frame.heap.field(mapping.objects[0], f"[{key!r}]")
+        return found if found is not None else NOTHING
+    return part_of(mapping, f"[{key!r}]") if mapping.path is not None else NOTHING
+
+
 def entry_of(key: Value) -> str:
     """The heap's name of an item under a key."""
     constant = key.constant
@@ -333,4 +377,14 @@ def _part_of_batch(each: Alternative, index: int) -> Alternative:
     return each._replace(origin=origin._replace(name=f"{origin.name}[{index}]")) if isinstance(origin, Origin) else each
 
 
-__all__ = ["attribute", "entry_of", "given_device", "item_of", "single", "unpacked", "values_of"]
+__all__ = [
+    "attribute",
+    "entry_of",
+    "entry_under",
+    "given_device",
+    "item_of",
+    "keep_parameters",
+    "single",
+    "unpacked",
+    "values_of",
+]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
 
 from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.summary.arguments import Arguments
@@ -12,10 +11,8 @@ from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.registration import registered
 from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, single
 from devlint.inference.terms.values import Identity, Value
+from devlint.knowledge import stubs
 from devlint.knowledge.records import Function
-
-_CONTAINERS: Final = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
-_WRAPPERS: Final = frozenset({"DataParallel", "DistributedDataParallel"})
 
 
 def birthplace(frame: Frame, node: ast.AST, name: str) -> Places:
@@ -28,9 +25,7 @@ def birthplace(frame: Frame, node: ast.AST, name: str) -> Places:
 def new_module(frame: Frame, node: ast.Call, name: str, record: Function, arguments: Arguments) -> Value:
     """A module of torch that a call makes."""
     last = name.rpartition(".")[2]
-    if last in _WRAPPERS and arguments.positional:
-        return arguments.positional[0][1]
-    if last in _CONTAINERS:
+    if stubs.cls(name).get("registers") == "items":
         return _container(frame, node, name, arguments)
     given = arguments.get(record.params.index("device") if "device" in record.params else None, "device")
     device = device_of(given[1]) if given is not None else None

@@ -99,6 +99,12 @@ class Constraint(NamedTuple):
     left_behind: LeftBehind | None = None
     local: tuple[Operand, Operand] | None = None  # the operands as the function itself sees them
     closed: tuple[int, int] = (0, 0)  # how many calls out each operand is known; 0: in the function itself
+    guessed: bool = False  # whether nothing proves that both are tensors, or that the first is a module
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether the operation is only likely to be one that needs both together."""
+        return self.soft or self.guessed
 
 
 @dataclass(eq=False, slots=True)

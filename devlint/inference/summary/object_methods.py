@@ -6,7 +6,7 @@ import ast
 from typing import Final
 
 from devlint import knowledge
-from devlint.inference.library import effects, protocols
+from devlint.inference.library import host, protocols
 from devlint.inference.objects.heap import ITEM, Thing, is_touched
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary import moves, tensor_methods, torch_calls, unread_calls
@@ -18,6 +18,7 @@ from devlint.inference.summary.parameters import tensor_only_methods
 from devlint.inference.summary.registration import as_buffer
 from devlint.inference.terms.places import Places, home_of, nowhere, single, with_also, with_zero_dim
 from devlint.inference.terms.values import ARRAY, NONE, NOTHING, NUMBER, STRING, Value, merge, part_of
+from devlint.knowledge import stubs
 
 #: Methods of a module that give it back [torch.nn.Module].
 _SAME_MODULE: Final = frozenset(
@@ -66,8 +67,8 @@ def call_plain(frame: Frame, node: ast.Call, base: Value, name: str, arguments: 
         return NUMBER if name in _REDUCES and not arguments.positional and not arguments.named else ARRAY
     if base.kind == "size":
         return Value("number", base.places)
-    if base.ref == effects.NUMPY_GENERATOR:
-        is_sized = "size" in arguments.named or (name in effects.NUMPY_SIZE_FIRST and bool(arguments.positional))
+    if base.ref == host.NUMPY_GENERATOR:
+        is_sized = "size" in arguments.named or (name in host.NUMPY_SIZE_FIRST and bool(arguments.positional))
         return ARRAY if is_sized else unread(node)
     if base.kind == "distribution":
         return _of_distribution(frame, node, base, name, arguments)
@@ -162,8 +163,9 @@ def call_module(frame: Frame, node: ast.Call, callee: Value, arguments: Argument
     class_ = frame.class_of(callee)
     of_torch = isinstance(class_, str) and class_.startswith("torch.nn.")
     is_loss = isinstance(class_, str) and class_.endswith("Loss")
-    operands = _tensors(frame, arguments)[: effects.DEVICE_ARGUMENTS.get(str(class_))]
-    zero_dim = True if is_loss else None
+    operands = _tensors(frame, arguments)[: stubs.cls(str(class_)).get("placed_inputs")]
+    layer = bool(callee.objects) and all(frame.heap.gives_dimensions(each) for each in callee.objects)
+    zero_dim = True if is_loss else False if layer else None
     if frame.is_stateless(callee):
         if is_loss and len(operands) > 1:
             taking: list[tuple[ast.AST, Value]] = [(n, v._replace(kind="tensor")) for n, v in operands]
@@ -203,14 +205,17 @@ def _tensors(frame: Frame, arguments: Arguments) -> list[Argument]:
 
 def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:
     """A method of a module that its class does not define itself."""
+    if name in protocols.HOOKS:
+        layer = bool(base.objects) and all(frame.heap.gives_dimensions(each) for each in base.objects)
+        return _hook(frame, node, name, with_zero_dim(frame.home(base), False if layer else None), arguments)
     if name == "apply":
         return _apply_to_all(frame, base, arguments)
     if name in _SAME_MODULE:
         return base
     if name in ("parameters", "buffers"):
-        return Value("iterator", parts=(Value("tensor", frame.home(base)),))
+        return Value("iterator", parts=(Value("tensor", frame.parameters(base)),))
     if name in ("named_parameters", "named_buffers"):
-        return Value("iterator", parts=(Value("tuple", parts=(STRING, Value("tensor", frame.home(base)))),))
+        return Value("iterator", parts=(Value("tuple", parts=(STRING, Value("tensor", frame.parameters(base)))),))
     if name in ("register_buffer", "register_parameter", "add_module", "register_module"):
         return _register(frame, base, name, arguments)
     if name in ("append", "insert", "add_module") and arguments.positional:
@@ -230,6 +235,18 @@ def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, argumen
     if isinstance(class_, str) and class_.startswith("torch.nn.") and knowledge.cls(class_) is not None:
         return unread_calls.guess(frame, node, arguments)
     return of_unread_base(frame, node, base, name, arguments, class_ if isinstance(class_, Class) else None)
+
+
+def _hook(frame: Frame, node: ast.Call, name: str, home: Places, arguments: Arguments) -> Value:
+    """A hook is called with the module, its inputs and its output, which are where the module is."""
+    hook = arguments.value(0, "hook")
+    if hook is not None and hook.kind == "function" and isinstance(hook.ref, tuple):
+        tensor = Value("tensor", home)
+        inputs = Value("tuple", parts=(tensor,))
+        given = {"module": NOTHING, "inputs": inputs, "output": tensor, "gradients": inputs}
+        values = [given[each] for each in protocols.HOOKS[name]]
+        frame.analyser.call(frame, hook.ref[0], hook.ref[1], values, node)
+    return unread(node)
 
 
 def _apply_to_all(frame: Frame, base: Value, arguments: Arguments) -> Value:
@@ -305,6 +322,8 @@ def call_of_unknown(frame: Frame, node: ast.Call, base: Value, name: str, argume
     if name in ("items", "values") and not arguments.positional:
         value = values_of(frame, base, node)
         return Value("iterator", parts=(value if name == "values" else Value("tuple", parts=(STRING, value)),))
+    if name in protocols.HOOKS and base.path is not None:
+        return _hook(frame, node, name, with_zero_dim(frame.heap.home(("path", base.path)), None), arguments)
     if name in _MODULE_ONLY:
         moves.moved_in_place(frame, base)
         return _of_given_module(frame, node, base, name)
@@ -338,7 +357,7 @@ def _perhaps_tensor(frame: Frame, node: ast.Call, base: Value, name: str, argume
     if record is not None and record.mixing in ("exact", "scalar") and isinstance(node.func, ast.Attribute):
         operands: list[tuple[ast.AST, Value]] = [(node.func.value, base)]
         operands += [(n, v) for n, v in arguments.positional if v.is_tensor]
-        frame.together("method", record.mixing, name, operands, node, soft=True)  # type: ignore[arg-type]
+        frame.together("method", record.mixing, name, operands, node, guessed=True)  # type: ignore[arg-type]
     return Value("unknown", with_zero_dim(base.places, None), proved=False)
 
 
@@ -367,7 +386,6 @@ __all__ = [
     "call_of_module",
     "call_of_unknown",
     "call_plain",
-    "effects",
     "merge",
     "of_unread_base",
     "protocols",

@@ -12,7 +12,7 @@ from devlint.inference.summary.dispatch import evaluate, silent
 from devlint.inference.summary.expressions import SYMBOLS, combine
 from devlint.inference.summary.frame import Frame, Loop, State, merge_states
 from devlint.inference.summary.items import item_of
-from devlint.inference.terms.conditions import ALWAYS, Condition, compatible
+from devlint.inference.terms.conditions import ALWAYS, ROUND, Condition, compatible
 from devlint.inference.terms.places import nowhere
 from devlint.inference.terms.values import NONE, NOTHING, Value
 
@@ -143,6 +143,7 @@ def _loop(frame: Frame, body: list[ast.stmt], start: Callable[[], None], runs: b
     for round in (0, 1):
         loop = Loop()
         frame.loops.append(loop)
+        frame.versions[ROUND] = frame.version(ROUND) + 1
         start()
         run_block(frame, body)
         frame.loops.pop()
@@ -151,6 +152,7 @@ def _loop(frame: Frame, body: list[ast.stmt], start: Callable[[], None], runs: b
         for each in loop.continues:
             end = merge_states(end, each)
         left = loop.breaks
+        end.heap.leave_round()
         after = end
         if round == 0:
             again, first = _rounds(frame, end, before)
@@ -216,7 +218,10 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
 
 
 def _enter(frame: Frame, node: ast.expr, value: Value, left: list[Callable[[], Value]]) -> Value:
-    """Enter a context of a class of the project: what its `__enter__` gives. `left`: gets the call of its `__exit__`."""
+    """Enter a context of a class of the project: what its `__enter__` gives. `left`: gets the call of its `__exit__`.
+
+    Source: Python's language reference, "The with statement".
+    """
     class_ = frame.class_of(value) if value.objects else None
     if not isinstance(class_, Class):
         return value

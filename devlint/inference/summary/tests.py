@@ -10,7 +10,7 @@ from devlint.inference.summary import moves, walks
 from devlint.inference.summary.dispatch import evaluate, peek
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.parameters import path_of
-from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, DATA, SAME, Condition, Test, both
+from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, DATA, ROUND, SAME, Condition, Test, both
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, at, show_path, single
 from devlint.inference.terms.values import NONE, OTHER, Kind, Value
@@ -287,10 +287,22 @@ def subject(frame: Frame, node: ast.expr) -> Any:
     return (ast.unparse(node), _versions(frame, node))
 
 
+#: Modules of which each call gives something else [Python's library reference, "random"; numpy.random].
+_VARYING = ("random.", "numpy.random.")
+
+
 def _versions(frame: Frame, node: ast.AST) -> tuple[tuple[str, int], ...]:
-    return tuple(
-        sorted({(n.id, frame.version(n.id)) for n in ast.walk(node) if isinstance(n, ast.Name) and frame.version(n.id)})
-    )
+    found = {(n.id, frame.version(n.id)) for n in ast.walk(node) if isinstance(n, ast.Name) and frame.version(n.id)}
+    if frame.loops and any(isinstance(n, ast.Call) and _varies(frame, n) for n in ast.walk(node)):
+        found.add((ROUND, frame.version(ROUND)))
+    return tuple(sorted(found))
+
+
+def _varies(frame: Frame, call: ast.Call) -> bool:
+    """Whether a call may give something else in each round of a loop: how long something is, or a random number."""
+    if isinstance(call.func, ast.Name) and call.func.id == "len":
+        return True
+    return (frame.file.qualified(call.func) or "").startswith(_VARYING)
 
 
 def constant_of(frame: Frame, node: ast.expr) -> Any:

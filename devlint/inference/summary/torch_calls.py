@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from devlint import knowledge
-from devlint.inference.library import effects
+from devlint.inference.library import host
 from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary import builtin_calls, factories, unread_calls
 from devlint.inference.summary.arguments import Argument, Arguments
 from devlint.inference.summary.devices import device_of
-from devlint.inference.summary.expressions import mixed
+from devlint.inference.summary.expressions import computed, mixed
 from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import item_of
 from devlint.inference.summary.library_modules import new_module
@@ -33,6 +33,7 @@ from devlint.inference.terms.places import (
     with_zero_dim,
 )
 from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value, something
+from devlint.knowledge import stubs
 from devlint.knowledge.records import Function
 
 CallValue = Callable[[Frame, ast.Call, Value, Arguments], Value]
@@ -53,7 +54,8 @@ _COLLECTIVES: Final = frozenset(
 
 def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_value: CallValue) -> Value:
     """A call of something of a library by its qualified name."""
-    if name in effects.REDUCES_SEQUENCES:
+    says = stubs.function(name)
+    if says.get("converts") == "sequences":
         for at_, value in arguments.positional[:1]:
             if value.kind in ("list", "tuple"):
                 read_by_host(frame, at_, value, node, name)
@@ -61,11 +63,11 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
     special = _SPECIAL.get(name)
     if special is not None:
         return special(frame, node, arguments)
-    if name in effects.CALLS_FIRST and arguments.positional:
+    if says.get("calls") == "first" and arguments.positional:
         return call_value(frame, node, arguments.positional[0][1], arguments.without_first())
-    if name in effects.GIVES_FIRST:
+    if says.get("gives") == "first":
         return arguments.value(0) or NOTHING
-    if name in effects.ITERATES_FIRST:
+    if says.get("gives") == "items":
         return builtin_calls.call(
             frame, node, "iter", Arguments(arguments.positional[:1] or list(arguments.named.values())[:1])
         )
@@ -105,7 +107,7 @@ def _unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments, reco
         for at_, value in arguments.positional:
             read_by_host(frame, at_, value, node, name)
         return unread(node)
-    if effects.only_looks(name):
+    if stubs.package(name).get("looks"):
         unread_calls.reach(
             frame, [value for value in arguments.values() if value.kind in ("function", "bound", "partial")]
         )
@@ -130,6 +132,7 @@ def call_record(frame: Frame, node: ast.Call, name: str, record: Function, argum
         return ARRAY._replace(proved=many) if record.result in ("ndarray", "unknown") else NOTHING
     operands = list(tensor_operands(frame, record, arguments))
     _need_together(frame, node, name, record, operands)
+    _need_items_together(frame, node, name, record, arguments)
     _out(frame, node, name, arguments, operands)
     result = record.result_of(
         len(arguments.positional), arguments.given_keywords(),
@@ -161,6 +164,17 @@ def _need_together(frame: Frame, node: ast.Call, name: str, record: Function, op
     elif record.mixing == "index":
         first, last = operands[0], operands[-1]
         frame.need("index", "index", name, frame.operand(*first), frame.operand(*last), node)
+
+
+def _need_items_together(frame: Frame, node: ast.Call, name: str, record: Function, arguments: Arguments) -> None:
+    """Two items of one list may be at two of the places where its items are."""
+    if record.mixing not in ("exact", "scalar", "expanded"):
+        return
+    for i in record.sequence_params:
+        at_, value = arguments.positional[i] if i < len(arguments.positional) else (node, NOTHING)
+        for item in frame.heap.parts_of(value) if value.kind == "list" else ():
+            items = [(at_, item._replace(kind="tensor", places=(each,))) for each in item.places]
+            frame.together("function", record.mixing, name, items, node)  # type: ignore[arg-type]
 
 
 def _out(frame: Frame, node: ast.Call, name: str, arguments: Arguments, operands: list[Argument]) -> None:
@@ -262,6 +276,7 @@ def _like(
     found = first if first.kind in ("tensor", "batch") else first._replace(kind="tensor")
     for _, value in operands[1:] if record.device_from != "like" else ():
         found = mixed(found, value)
+    found = found._replace(places=computed(frame, node, found.places, [value for _, value in operands]))
     places = with_zero_dim(found.places, dims) if not isinstance(dims, str) else factories.with_dims(found.places, dims)
     return Value("tensor", places, proved=found.proved)
 
@@ -416,6 +431,24 @@ def _default(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return NONE
 
 
+def _functional_call(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`functional_call(module, weights, arguments)`: the module with other weights, which the arguments must be with.
+
+    Source: torch/_functorch/functional_call.py.
+    """
+    weights, given = arguments.get(1, "parameter_and_buffer_dicts"), arguments.get(2, "args")
+    parts = [part for part in frame.heap.parts_of(weights[1]) if part.is_tensor] if weights is not None else []
+    if weights is None or not parts:
+        module = arguments.value(0, "module")
+        return Value("tensor", frame.home(module) if module is not None and module.objects else nowhere())
+    first = frame.operand(weights[0], parts[0])
+    values = (frame.heap.parts_of(given[1]) or [given[1]]) if given is not None else []
+    for value in values:
+        if given is not None and value.is_tensor:
+            frame.need("function", "exact", "functional_call", first, frame.operand(given[0], value), node)
+    return Value("tensor", with_zero_dim(parts[0].places, None))
+
+
 def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     """`torch.autograd.grad(outputs, inputs, grad_outputs)`: each gradient is where its output is.
 
@@ -428,8 +461,9 @@ def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
                 frame.need(
                     "function", "exact", "torch.autograd.grad", frame.operand(*outputs), frame.operand(at_, value), node
                 )
-    inputs = arguments.value(1, "inputs")
-    return Value("tensors", inputs.places if inputs is not None and inputs.places else nowhere(), proved=True)
+    inputs = arguments.value(1, "inputs") or NOTHING
+    parts = [part for part in frame.heap.parts_of(inputs) if part.is_tensor] or [inputs]
+    return Value("tensors", parts[0].places or nowhere(), proved=True)
 
 
 def _split(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
@@ -456,9 +490,11 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "collections.defaultdict": _mapping,
     "collections.OrderedDict": _mapping,
     "collections.Counter": _mapping,
-    "numpy.random.default_rng": lambda frame, node, arguments: Value("other", ref=effects.NUMPY_GENERATOR),
-    **dict.fromkeys(effects.CLOCKS, _clock),
+    "numpy.random.default_rng": lambda frame, node, arguments: Value("other", ref=host.NUMPY_GENERATOR),
+    **dict.fromkeys(host.CLOCKS, _clock),
     "torch.autograd.grad": _gradient,
+    "torch.func.functional_call": _functional_call,
+    "torch.nn.utils.stateless.functional_call": _functional_call,
     "torch.nn.Parameter": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
     "copy.deepcopy": _copy,

@@ -8,10 +8,13 @@ import ast
 from devlint.inference.summary import moves
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, unread
+from devlint.inference.summary.watching import Unread
 from devlint.inference.terms.places import (
     CPU,
     Origin,
+    Path,
     Places,
+    called_at,
     is_accelerator,
     may_be_accelerator,
     single,
@@ -24,8 +27,12 @@ from devlint.inference.terms.values import Value, given
 PLAIN_FAMILIES = frozenset({"number", "string", "bool", "none"})
 
 
-def call(frame: Frame, node: ast.AST, arguments: Arguments, receiver: Value | None = None) -> Value:
+def call(
+    frame: Frame, node: ast.AST, arguments: Arguments, receiver: Value | None = None, why: Unread = "callee"
+) -> Value:
     """A call of something that cannot be read, which gets these arguments."""
+    if frame.analyser.watch is not None:
+        frame.analyser.watch.unread(frame, node, why)
     reach(frame, [*arguments.values(), *([receiver] if receiver is not None else [])])
     if _gives_tensors(arguments):
         origin = Origin("loader", node, frame.path, "return_tensors")
@@ -49,10 +56,12 @@ def reach(frame: Frame, values: list[Value]) -> None:
         if value.kind == "function" and isinstance(value.ref, tuple):
             reach(frame, _captured(frame, value))
         objects = tuple(frame.heap.reachable(value))
+        if value.kind == "unknown" and value.path is not None and not value.objects:
+            objects = (*objects, ("path", value.path))
         if objects:
             frame.heap.forget(objects)
-        if value.kind == "unknown" and value.path is not None and not value.objects:
-            frame.heap.forget((("path", value.path),))
+            if frame.analyser.watch is not None:
+                frame.analyser.watch.forgot(frame, objects)
 
 
 def _captured(frame: Frame, value: Value) -> list[Value]:
@@ -103,6 +112,8 @@ def call_unknown(
     frame: Frame, node: ast.Call, callee: Value, arguments: Arguments, receiver: Value | None = None
 ) -> Value:
     """A call of something given: perhaps a module, which needs its input where it is."""
+    if frame.analyser.watch is not None:
+        frame.analyser.watch.unread(frame, node, "callee")
     moves.moved_in_place(frame, callee)
     places = callee.places
     if callee.path is not None and ("path", callee.path) in frame.heap.things:
@@ -112,10 +123,18 @@ def call_unknown(
             from devlint.inference.summary.model import Operand
 
             first = Operand(node.func, "unknown", places, False, callee.path)
-            frame.need("module", "exact", _name_of(node), first, frame.operand(at, value), node, soft=True)
+            frame.need("module", "exact", _name_of(node), first, frame.operand(at, value), node, guessed=True)
     reach(frame, [*arguments.values(), *([receiver] if receiver is not None else [])])
-    is_module = callee.path is None or ("path", callee.path) in frame.heap.things or not callee.path[0].startswith("%")
+    if callee.path is not None and places is callee.places and not callee.path[0].startswith("%"):
+        return _result_of_given(node, callee.path) or guess(frame, node, arguments, places)
+    is_module = callee.path is None or ("path", callee.path) in frame.heap.things
     return guess(frame, node, arguments, places if is_module else ())
+
+
+def _result_of_given(node: ast.Call, path: Path) -> Value | None:
+    """What a call of something given gives: probably where that is. A call of this function tells what it is."""
+    result = given((*path, called_at(node)))
+    return result._replace(places=softened(result.places), proved=False) if result.path is not None else None
 
 
 def _name_of(node: ast.Call) -> str:

@@ -34,6 +34,24 @@ DATA: Final = "host data"
 WIDTH: Final = 6
 
 
+#: In place of a name in the versions of a subject: the round of a loop.
+ROUND: Final = "round"
+
+
+def of_a_round(condition: Condition) -> Condition:
+    """The literals that hold in one round of a loop."""
+    return frozenset(literal for literal in condition if len(literal[0]) > 1 and _is_of_a_round(literal[0][1]))
+
+
+def _is_of_a_round(subject: Any) -> bool:
+    return (
+        isinstance(subject, tuple)
+        and len(subject) == 2
+        and isinstance(subject[1], tuple)
+        and any(isinstance(each, tuple) and each[0] == ROUND for each in subject[1])
+    )
+
+
 def contradicts(condition: Condition) -> bool:
     """Whether a condition holds a test with both outcomes, or all members of what it says not to hold."""
     for test, outcome in condition:

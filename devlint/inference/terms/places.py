@@ -11,7 +11,7 @@ atom is one of:
     DEFAULT           the default device of torch, where an option for the device is None
 
 An access path starts with the name of an argument (`x`, `self`) or of a name of an outer scope (`@model`). Each further
-entry is an attribute (`.weight`), an item (`[0]`, `['y']`) or any item (`[]`).
+entry is an attribute (`.weight`), an item (`[0]`, `['y']`), any item (`[]`) or what a call gives (`(12:4)`, by its place).
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ Path: TypeAlias = tuple[str, ...]
 ACCELERATORS: Final = frozenset({"cuda", "mps", "xpu", "npu", "hpu", "mtia", "ipu", "xla", "privateuseone"})
 #: The most alternatives of one value. Beyond them it is unknown.
 LIMIT: Final = 4
+#: Why a place is not known where there are more.
+WIDTH: Final = "width"
 #: How deep access paths are.
 DEPTH: Final = 4
 
@@ -57,6 +59,11 @@ def named_device(text: str) -> Places:
     return single(at(type, index or None)) if type in ACCELERATORS else ()
 
 
+def called_at(node: ast.AST) -> str:
+    """The entry of an access path for what a call gives."""
+    return f"({getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)})"
+
+
 def named_by(path: Path) -> Atom:
     return Atom("names", path)
 
@@ -68,18 +75,21 @@ def home_of(identity: tuple[Any, ...]) -> Atom:
 _numbers = itertools.count(1)
 
 
-def unknown() -> Atom:
-    """A new atom for a place that is not known."""
-    return Atom("unknown", (next(_numbers),))
+def unknown(why: str = "") -> Atom:
+    """A new atom for a place that is not known. `why`: the bound that was passed, if one was."""
+    return Atom("unknown", (next(_numbers), why))
 
 
 CPU: Final = at("cpu")
 META: Final = at("meta")
 DEFAULT: Final = Atom("default")
 
-#: How a value came to where it is: `factory` makes a tensor on the default device, `host` makes one of host data, `loader`
-#: gives batches, `module` is a new module, `option` is a factory whose device may be left out, `named` says the device.
-Why: TypeAlias = Literal["factory", "host", "loader", "module", "option", "named", "moved", "loaded", "argument"]
+#: How a value came to where it is: `computed` is the result of an operation on several tensors, `factory` makes a tensor on
+#: the default device, `host` makes one of host data, `loader` gives batches, `module` is a new module, `option` is a factory
+#: whose device may be left out, `named` says the device.
+Why: TypeAlias = Literal[
+    "computed", "factory", "host", "loader", "module", "option", "named", "moved", "loaded", "argument"
+]
 
 
 class Origin(NamedTuple):
@@ -122,9 +132,9 @@ def single(atom: Atom, origin: Origin | None = None, *, soft: bool = False, zero
     return (Alternative(atom, origin, ALWAYS, soft, zero_dim),)
 
 
-def nowhere() -> Places:
-    """A place that is not known."""
-    return single(unknown())
+def nowhere(why: str = "") -> Places:
+    """A place that is not known. `why`: see `unknown`."""
+    return single(unknown(why))
 
 
 def under(places: Places, condition: Condition) -> Places:
@@ -160,7 +170,7 @@ def join(a: Places, b: Places, if_a: Condition = ALWAYS, if_b: Condition = ALWAY
     found += [new for each in b if (each.atom, each.origin, each.condition) not in seen for new in under((each,), if_b)]
     found = _weakened(found)
     if len(found) > LIMIT:
-        return nowhere()
+        return nowhere(WIDTH)
     return tuple(found) or nowhere()
 
 
@@ -211,10 +221,10 @@ def with_zero_dim(places: Places, zero_dim: bool | None) -> Places:
 
 def with_also(places: Places, others: Places) -> Places:
     """Places that an operation needed to be where another value is. A place that nothing is known of is that one."""
-    if len(others) != 1 or others[0].atom.tag == "unknown":
+    if len(others) != 1 or others[0].atom.tag == "unknown" or others[0].soft:
         return places
     if all(is_unread(each.atom) for each in places):
-        return tuple(each._replace(zero_dim=places[0].zero_dim, soft=each.soft or places[0].soft) for each in others)
+        return tuple(each._replace(zero_dim=places[0].zero_dim) for each in others)
     return tuple(
         each._replace(also=others[0].atom) if each.also is None and each.atom != others[0].atom else each
         for each in places
@@ -248,4 +258,4 @@ def may_be_accelerator(places: Places) -> bool:
 def show_path(path: Path) -> str:
     """An access path as the code would write it: `self.model`, `batch['y']`."""
     root = path[0].lstrip("@").rpartition(":")[2]
-    return root + "".join(entry if entry != "[]" else "[...]" for entry in path[1:])
+    return root + "".join("[...]" if entry == "[]" else "(...)" if entry[0] == "(" else entry for entry in path[1:])

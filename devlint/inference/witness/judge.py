@@ -7,11 +7,12 @@ known there; what the code says of them is the evidence.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from devlint.inference.library import protocols
 from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.model import LEAVING, Constraint, LeftBehind, Operand, Site, Step
+from devlint.inference.summary.watching import Silence, Watch
 from devlint.inference.terms.conditions import DATA, SAME, Condition, both, compatible, needs_no_accelerator
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, Alternative, Path, is_accelerator, is_unread
@@ -19,18 +20,27 @@ from devlint.inference.witness.model import ORDER, Mismatch
 from devlint.model import Evidence
 
 #: Origins that say by themselves that a tensor is on the CPU, whatever the rest of the program does.
-_MADE = frozenset({"factory", "option", "host", "module", "moved", "named"})
+_MADE = frozenset({"computed", "factory", "option", "host", "module", "moved", "named"})
 #: Origins that a caller could have chosen otherwise, or that the code chose on purpose.
 _CHOSEN = frozenset({"option", "named"})
+
+
+class _Nobody(NamedTuple):
+    """Nobody says that there is an accelerator, and why."""
+
+    why: Silence
 
 
 class Judge:
     """Judges the constraints of one root."""
 
     def __init__(
-        self, aware: bool, handed: dict[int, set[str]], asking: frozenset[int], declared: bool = False
-    ) -> None:
-        """`asking`: the identities of the classes of which some method reads where something is."""
+        self, aware: bool, handed: dict[int, set[str]], asking: frozenset[int], declared: bool = False,
+        watch: Watch | None = None,
+    ) -> None:  # fmt: skip
+        """`asking`: the identities of the classes of which some method reads where something is. `watch`: who is told why
+        a constraint is not reported."""
+        self.watch = watch
         self.root: Site | None = None
         self.aware = aware
         self.declared = declared
@@ -55,7 +65,10 @@ class Judge:
                 continue
             known = failed.setdefault(self._pair_of(found), [])
             if any(earlier <= found.condition for earlier in known):
+                self._silent(each, (found.off_at, found.other_at), "earlier")
                 continue  # an earlier operation of this function fails on the same two places
+            if self.watch is not None:
+                self.watch.found(each, found)
             if not found.soft and found.how not in LEAVING:
                 known.append(found.condition)
             yield found
@@ -66,8 +79,10 @@ class Judge:
         return (found.site, *made)
 
     def _strongest(self, each: Constraint, is_root: bool) -> Mismatch | None:
-        if not compatible(each.condition) or needs_no_accelerator(each.condition):
-            return None
+        if not compatible(each.condition):
+            return self._silent(each, None, "impossible")
+        if needs_no_accelerator(each.condition):
+            return self._silent(each, None, "no accelerator")
         best: Mismatch | None = None
         for x in each.first.places:
             for y in each.second.places:
@@ -76,35 +91,42 @@ class Judge:
                     best = found
         return best
 
+    def _silent(self, each: Constraint, pair: tuple[Alternative, Alternative] | None, why: Silence) -> Mismatch | None:
+        """Nothing is reported: tell who watches why."""
+        if self.watch is not None:
+            self.watch.silent(each, pair, self.root, why)
+        return None
+
     def _pair(self, each: Constraint, x: Alternative, y: Alternative, is_root: bool) -> Mismatch | None:
         condition = self._together(each, x, y)
         if condition is None:
-            return None
+            return self._silent(each, (x, y), "apart")
         if x.also == y.atom or y.also == x.atom:
-            return None
+            return self._silent(each, (x, y), "together")
         if (("same", frozenset({x.atom, y.atom})), True) in condition:
-            return None
+            return self._silent(each, (x, y), "compared")
         kind = clash(x.atom, y.atom)
         sibling = _sibling(each, x, y) if kind is None else None
         if kind is None and sibling is None:
-            return None
+            return self._silent(each, (x, y), "no clash")
         first_is_off = _is_off(x, y) if sibling is None else sibling.first
         off, off_at, other, other_at = (
             (each.first, x, each.second, y) if first_is_off else (each.second, y, each.first, x)
         )
         if not _is_allowed(each, off_at, first_is_off):
-            return None
-        if kind in ("given", "device") and ((SAME, True) in condition or other_at.atom.key in _on_host(condition)):
-            return None
-        if kind == "given" and (
-            _is_fallback(off, off_at)
-            or any(test[0] == "type" and test[2] == DATA and outcome for test, outcome in condition)
-        ):
-            return None
+            return self._silent(each, (x, y), "allowed")
+        if kind in ("given", "device") and (SAME, True) in condition:
+            return self._silent(each, (x, y), "compared")
+        if kind in ("given", "device") and other_at.atom.key in _on_host(condition):
+            return self._silent(each, (x, y), "on host")
+        if kind == "given" and _is_fallback(off, off_at):
+            return self._silent(each, (x, y), "fallback")
+        if kind == "given" and any(test[0] == "type" and test[2] == DATA and outcome for test, outcome in condition):
+            return self._silent(each, (x, y), "data")
         evidence = self._evidence(each, kind, off_at, other, other_at, is_root)
-        if evidence is None:
-            return None
-        soft = off_at.soft or other_at.soft or each.soft
+        if isinstance(evidence, _Nobody):
+            return self._silent(each, (x, y), evidence.why)
+        soft = off_at.soft or other_at.soft or each.is_likely
         return Mismatch(
             each.how, each.mixing, each.operation, off, off_at, other, other_at, each.node, each.site, evidence,
             soft, condition, each.chain, sibling.move if sibling is not None else None,
@@ -123,20 +145,22 @@ class Judge:
 
     def _evidence(
         self, each: Constraint, kind: str | None, off: Alternative, other: Operand, other_at: Alternative, is_root: bool
-    ) -> Evidence | None:
+    ) -> Evidence | _Nobody:
         if kind == "named":
             if _on_host(each.condition | off.condition | other_at.condition):
                 return "contract"
             return "called" if each.chain else "named"
         if kind == "device":
             if not each.chain and self.handed.get(id(each.node)) == {"host"}:
-                return None
-            if off.origin is not None and off.origin.why == "loader" and (each.soft or other_at.soft):
-                return None
+                return _Nobody("host calls")
+            if off.origin is not None and off.origin.why == "loader" and (each.is_likely or other_at.soft):
+                return _Nobody("unsure loader")
             return "called" if each.chain else "device"
         if kind is None:
             return "intended"
-        found = self._of_given(each, off, other, other_at) if is_root else None
+        if not is_root:
+            return _Nobody("not a root")
+        found = self._of_given(each, off, other, other_at)
         return "declared" if found == "contract" and self.declared and self._is_public() else found
 
     def _is_public(self) -> bool:
@@ -147,22 +171,28 @@ class Judge:
         names = [function.name, *([function.owner.name] if function.owner is not None else [])]
         return not any(name.startswith("_") and not name.endswith("__") for name in names)
 
-    def _of_given(self, each: Constraint, off: Alternative, other: Operand, other_at: Alternative) -> Evidence | None:
+    def _of_given(
+        self, each: Constraint, off: Alternative, other: Operand, other_at: Alternative
+    ) -> Evidence | _Nobody:
         """The CPU meets something that was given: who says that this may be on an accelerator."""
-        if off.origin is None or off.origin.why not in _MADE or not off.origin.registered:
-            return None
+        if off.origin is None or off.origin.why not in _MADE:
+            return _Nobody("chosen")
+        if not off.origin.registered:
+            return _Nobody("not registered")
         if not _is_proved(each, other, other_at):
-            return None
-        if self.handed.get(id(each.node)) == {"host"} or other_at.atom.key[0].startswith("@"):
-            return None
+            return _Nobody("unproved")
+        if self.handed.get(id(each.node)) == {"host"}:
+            return _Nobody("host calls")
+        if other_at.atom.key[0].startswith("@"):
+            return _Nobody("outer")
         path: Path = other_at.atom.key
         root = path[0]
         if each.how == "host" and root not in each.site.asks:
             return "contract"
         if _runs_on_host(each.site):
-            return None
+            return _Nobody("before transfer")
         if each.site.function is not None and each.site.function.name == "__init__" and not each.site.asks:
-            return None
+            return _Nobody("constructor")
         if off.origin.why in _CHOSEN or each.how == "paths":
             return "contract"
         if off.origin.why == "module" and not self.aware:
@@ -188,8 +218,8 @@ def _handed(each: Constraint, first_is_off: bool) -> tuple[Step | None, Path | N
     if depth == 0 or each.how == "host" or each.local is None:
         return None, None
     off = each.local[0 if first_is_off else 1]
-    path = off.places[0].atom.key if len(off.places) == 1 and off.places[0].atom.tag == "place" else None
-    if off.kind == "module" or path is None or path[0].startswith(("self", "@", "%")):
+    path = off.places[0].atom.key if len(off.places) == 1 and off.places[0].atom.tag == "place" else ()
+    if off.kind == "module" or len(path) != 1 or path[0].startswith(("self", "@", "%")):
         return None, None
     return each.chain[len(each.chain) - depth], path if depth == 1 else None
 
@@ -220,7 +250,7 @@ def _is_proved(each: Constraint, operand: Operand, at: Alternative) -> bool:
     if at.soft and operand.kind == "unknown":
         return False
     if operand.kind == "module" or each.how == "module":
-        return operand.kind != "unknown" or not each.soft or each.how == "module"
+        return operand.kind != "unknown" or not each.is_likely or each.how == "module"
     if operand.kind == "unknown":
         return at.atom.key in each.site.tensors
     return operand.proved or at.atom.key in each.site.tensors

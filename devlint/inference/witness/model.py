@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from typing import Final
 
 from devlint.inference.summary.model import How, Operand, Site, Step
 from devlint.inference.terms.conditions import Condition
 from devlint.inference.terms.places import Alternative, Path
-from devlint.model import Evidence
+from devlint.model import Evidence, Severity
 
 #: From the strongest to the weakest.
 ORDER: tuple[Evidence, ...] = ("named", "device", "called", "intended", "declared", "contract")
+
+#: The severity of a finding, by its evidence and whether it is proved.
+SEVERITIES: Final[dict[tuple[Evidence, bool], Severity]] = {
+    ("named", True): Severity.ERROR,
+    ("device", True): Severity.ERROR,
+    ("called", True): Severity.ERROR,
+    ("named", False): Severity.INFO,
+    ("device", False): Severity.INFO,
+    ("called", False): Severity.INFO,
+    ("intended", True): Severity.INFO,
+    ("intended", False): Severity.INFO,
+    ("declared", True): Severity.WARNING,
+    ("declared", False): Severity.INFO,
+    ("contract", True): Severity.INFO,
+    ("contract", False): Severity.INFO,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +67,10 @@ class Mismatch:
         return self.node, self.site
 
     @property
-    def strength(self) -> tuple[int, bool]:
+    def severity(self) -> Severity:
+        return SEVERITIES[self.evidence, not self.soft]
+
+    @property
+    def strength(self) -> tuple[int, int, bool]:
         """Smaller is stronger."""
-        return ORDER.index(self.evidence), self.soft
+        return self.severity.rank, ORDER.index(self.evidence), self.soft

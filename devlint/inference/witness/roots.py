@@ -7,34 +7,91 @@ from collections.abc import Iterator
 
 from devlint.inference.objects.heap import Heap
 from devlint.inference.program.definitions import Class, File, Function, binding_of
+from devlint.inference.program.neighbours import Neighbours
 from devlint.inference.summary import moves, stories
 from devlint.inference.summary.analyser import Analyser
 from devlint.inference.summary.frame import Frame, State
 from devlint.inference.summary.instantiate import Instance, can_clash
-from devlint.inference.summary.model import Constraint, Operand, Site, Summary
+from devlint.inference.summary.model import LEAVING, Constraint, Operand, Site, Summary
 from devlint.inference.terms.values import Value, given
 from devlint.inference.witness.judge import Judge
 from devlint.inference.witness.model import Mismatch
 
 
-def mismatches(analyser: Analyser, file: File, declared: bool = False) -> list[Mismatch]:
+def mismatches(
+    analyser: Analyser, file: File, declared: bool = False, around: Neighbours | None = None
+) -> list[Mismatch]:
     """All mismatches of a file, the strongest of each operation and operand.
 
-    `declared`: the settings say that callers may hand over tensors on an accelerator.
+    `declared`: the settings say that callers may hand over tensors on an accelerator. `around`: where callers in other files
+    are looked for; it is told the files in which this one makes something fail.
     """
     top = analyser.module_level(file)
-    roots = list(_roots(analyser, file, top))
+    roots: list[tuple[list[Constraint], Site | None]] = [(top.constraints, top.site), *_roots(analyser, file, top)]
+    outside = list(_outside(analyser, file, roots, around)) if around is not None else []
     aware = any(site.asks or site.moved for site in _sites(analyser))
     asking = frozenset(id(site.receiver) for site in _sites(analyser) if site.asks and site.receiver is not None)
-    judge = Judge(aware, analyser.handed, asking, declared)
+    judge = Judge(aware, analyser.handed, asking, declared, analyser.watch)
     best: dict[tuple[int, int, str], Mismatch] = {}
-    for constraints, root in [(top.constraints, top.site), *roots]:
+    for constraints, root in (*roots, *outside):
         for each in judge.judge(constraints, root):
+            if root is not None and root.file != file.path and each.evidence != "called":
+                continue  # what a caller only hands on says nothing new
             key = (id(each.place[0]), id(each.off.node) if each.handed is None else 0, each.how)
             known = best.get(key)
             if known is None or each.strength < known.strength:
                 best[key] = each
+    if around is not None:
+        called = (each for each in best.values() if each.evidence == "called" and each.chain[0].file == file.path)
+        around.reached.update(each.place[1].file for each in called if each.place[1].file != file.path)
     return [each for each in best.values() if each.place[1].file == file.path]
+
+
+def _outside(
+    analyser: Analyser, file: File, roots: list[tuple[list[Constraint], Site | None]], around: Neighbours
+) -> Iterator[tuple[list[Constraint], Site]]:
+    """The constraints of functions of other files that call functions of this one which may fail by what they are given."""
+    names: set[str] = set()
+    for constraints, site in roots:
+        if site is not None and site.function is not None and any(_is_half_open(each) for each in constraints):
+            names |= _names_of(site.function)
+    is_whole = True
+    for path in around.callers(names) if names else ():
+        caller = analyser.project.file(path)
+        is_whole = is_whole and caller is not None
+        if caller is not None:
+            top = analyser.module_level(caller)
+            yield top.constraints, top.site
+            yield from _roots(analyser, caller, top, frozenset(names))
+    if around.is_cut or not is_whole:  # a call that was not read may hand over anything
+        for constraints, _ in roots:
+            for each in constraints:
+                analyser.handed.setdefault(id(each.node), set()).add("open")
+
+
+def _names_of(function: Function) -> set[str]:
+    """The names by which other files can call a function: of a method, that of its class too."""
+    names = {function.owner.name} if function.owner is not None else set()
+    return names if function.name.startswith("__") or function.name == "forward" else names | {function.name}
+
+
+def _is_half_open(each: Constraint) -> bool:
+    """Whether a caller alone decides that this fails: one value is where the function put it, the other one is given."""
+    if each.how in LEAVING:
+        return False
+    tags = [{at.atom.tag for at in operand.places} for operand in (each.first, each.second)]
+    return any("at" in x and not y.isdisjoint(("place", "names")) for x, y in (tags, tags[::-1]))
+
+
+def _mentions(function: Function, names: frozenset[str]) -> bool:
+    """Whether a function, or another method of its class, mentions one of these names."""
+    owner = function.owner
+    functions = [function] if owner is None else [function, *owner.methods.values()]
+    nodes = (node for each in functions for node in each.file.nodes_of(each.node))
+    return any(
+        (isinstance(node, ast.Name) and node.id in names) or (isinstance(node, ast.Attribute) and node.attr in names)
+        for node in nodes
+    )
 
 
 def _sites(analyser: Analyser) -> Iterator[Site]:
@@ -43,14 +100,24 @@ def _sites(analyser: Analyser) -> Iterator[Site]:
             yield summary.site
 
 
-def _roots(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Constraint], Site]]:
-    """The constraints of each function and method, as they are when nothing more is known of its arguments."""
+def _roots(
+    analyser: Analyser, file: File, top: Frame, names: frozenset[str] | None = None
+) -> Iterator[tuple[list[Constraint], Site]]:
+    """The constraints of each function and method, as they are when nothing more is known of its arguments.
+
+    `names`: only of those that mention one of them.
+    """
     for function in file.functions.values():
+        if names is not None and not _mentions(function, names):
+            continue
         summary = analyser.summary(function, None)
         if summary is not None:
             yield _of_function(analyser, file, top, summary), summary.site
     for class_ in file.classes.values():
-        yield from _of_class(analyser, file, top, class_)
+        if names is None or any(_mentions(method, names) for method in class_.methods.values()):
+            yield from _of_class(analyser, file, top, class_)
+    if names is not None:
+        return
     for function in list(analyser.nested.values()):
         if function.file is file and not any(k[0] == id(function) for k in analyser.summaries):
             analyser.summary(function, None)
@@ -74,16 +141,17 @@ def _of_function(analyser: Analyser, file: File, top: Frame, summary: Summary) -
 
 def _as_root(frame: Frame, summary: Summary, bindings: dict[str, Value]) -> list[Constraint]:
     """The constraints of a function whose arguments stay what they are."""
+    analyser = frame.analyser
     instance = Instance(frame, summary, bindings, summary.function.node if summary.function is not None else ast.Pass())
     found = []
     for each in summary.constraints:
         mapped = instance._constraint(each)
-        if (
-            mapped is not None
-            and not _is_own(frame, summary, mapped.first)
-            and not _is_own(frame, summary, mapped.second)
-        ):
+        if mapped is None:
+            continue
+        if not _is_own(frame, summary, mapped.first) and not _is_own(frame, summary, mapped.second):
             found.append(mapped)
+        elif analyser.watch is not None:
+            analyser.watch.silent(mapped, None, summary.site, "own field")
     return found
 
 
@@ -149,7 +217,18 @@ def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iter
             yield summary.constraints, summary.site
         elif method.name != "__init__":
             found = _as_root(frame, summary, bindings)
-            yield [each for each in found if not _is_moved(each, fields)], summary.site
+            yield list(_unmoved(analyser, found, fields, summary.site)), summary.site
+
+
+def _unmoved(
+    analyser: Analyser, constraints: list[Constraint], fields: frozenset[str], site: Site
+) -> Iterator[Constraint]:
+    """The constraints but for those on a module that some other code moves."""
+    for each in constraints:
+        if not _is_moved(each, fields):
+            yield each
+        elif analyser.watch is not None:
+            analyser.watch.silent(each, None, site, "moved outside")
 
 
 def _before_any_move(class_: Class) -> frozenset[str]:

@@ -10,12 +10,14 @@ import copy
 import dataclasses
 import functools
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
+
+from devlint.runtime.shadows.wrapping import is_of_test
 
 _COMPUTED: Final = "_devlint_computed"  # on the copy of a tensor that was no leaf
 _MOST_DEPTH: Final = 4
@@ -29,6 +31,7 @@ _HOOKS: Final = (
 _CONTAINERS: Final = frozenset({"builtins", "collections"})
 # Their classes have no `to`: the parameters that they are made of say where they are.
 _BY_ATTRIBUTES: Final = (types.SimpleNamespace, torch.distributions.Distribution, torch.distributions.Transform)
+_TRANSPARENT: Final = (dict, list, tuple, set, frozenset, functools.partial, types.MethodType, types.FunctionType)
 _PLAIN: Final = (str, bytes, int, float, complex, type(None), type, torch.dtype, torch.Size, types.ModuleType)
 
 
@@ -155,8 +158,10 @@ class Mover:
         return found
 
     def _named_device(self, value: Any, name: str) -> Any:
-        """The host, given by name as the device of a call, is the device here."""
-        return str(self.device) if name == "device" and value == "cpu" else value
+        """The host, given by name as the device of a call, is the device here; so is the default device."""
+        if name != "device" or value not in ("cpu", None):
+            return value
+        return self.device if value is None else str(self.device)
 
     def _moved(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -165,6 +170,7 @@ class Mover:
             return self.device if value.type == "cpu" else value
         if isinstance(value, torch.nn.Module):
             self._refuse_foreign_parts(value)
+            self._take_functions(value)
             self.moved += 1
             return value.to(self.device)
         if isinstance(value, torch.optim.Optimizer):
@@ -186,6 +192,33 @@ class Mover:
                 root = (home.__module__ or "").partition(".")[0]
                 if root not in own and root not in _CONTAINERS and holds_tensors(value):
                     raise NotPossible(f"{type(module).__name__}, whose {name} is a {type(value).__name__}")
+
+    def _take_functions(self, module: torch.nn.Module) -> None:
+        """The functions of a test in a module, as those that are arguments."""
+        for part in module.modules():
+            for name, value in list(vars(part).items()):
+                if isinstance(value, types.FunctionType):
+                    vars(part)[name] = self._taken(value)
+
+    def _taken(self, function: Any) -> Any:
+        """A function of a test makes tensors on the host, as all of the test does; on a card it makes them there."""
+        if not is_of_test(function):
+            return function
+
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            return self._brought(result) if _on_card((args, kwargs)) else result
+
+        return called
+
+    def _brought(self, result: Any) -> Any:
+        """Results that are on the host, on the device."""
+        if isinstance(result, torch.Tensor):
+            return result.to(self.device)
+        if type(result) in (list, tuple):
+            return type(result)(map(self._brought, result))
+        return {key: self._brought(item) for key, item in result.items()} if type(result) is dict else result
 
     def _tensor(self, value: torch.Tensor) -> torch.Tensor:
         self.moved += 1
@@ -242,7 +275,9 @@ class Mover:
             home = (value.__module__ or "").partition(".")[0]
             if home not in ("torch", self._own) and _reaches_state(value):
                 raise NotPossible(f"the function {value.__name__}, which uses variables around it")
-            return value
+            if holds_tensors(value):  # what is inside a function stays where it is
+                raise NotPossible(f"the function {value.__name__}, which uses tensors around it")
+            return self._taken(value)
         return value if not holds_tensors(value) else self._object(value)
 
     def _object(self, value: Any) -> Any:
@@ -257,10 +292,15 @@ class Mover:
         if not holds_tensors(value):
             return value
         if is_record(value):
+            self._known[id(value)] = value  # it may hold itself
             for key, item in list(vars(value).items()):
                 object.__setattr__(value, key, self.move(item, key))
             return value
         raise NotPossible(type(value).__name__)
+
+
+def _on_card(values: Any) -> bool:
+    return any(isinstance(value, torch.Tensor) and value.device.type != "cpu" for value in _flat(list(values)))
 
 
 def is_record(value: Any) -> bool:
@@ -268,21 +308,38 @@ def is_record(value: Any) -> bool:
     return (dataclasses.is_dataclass(value) and hasattr(value, "__dict__")) or isinstance(value, _BY_ATTRIBUTES)
 
 
-def holds_tensors(value: Any, depth: int = 0) -> bool:
-    """Whether a tensor is reachable from an object by attributes and containers."""
-    if isinstance(value, (torch.Tensor, torch.nn.Module)):
-        return True
-    if isinstance(value, _PLAIN) or depth > _MOST_DEPTH:
-        return False
+def holds_tensors(value: Any) -> bool:
+    """Whether a tensor is reachable from an object by attributes and containers.
+
+    Not further than through a few objects, since one that knows its surroundings reaches everything.
+    """
+    waiting, known = [(value, 0)], {id(value): value}
+    while waiting:
+        each, depth = waiting.pop()
+        if isinstance(each, (torch.Tensor, torch.nn.Module)):
+            return True
+        for part in _inside_of(each) if depth <= _MOST_DEPTH else ():
+            if id(part) not in known and not isinstance(part, _PLAIN):
+                known[id(part)] = part
+                waiting.append((part, depth if isinstance(part, _TRANSPARENT) else depth + 1))
+    return False
+
+
+def _inside_of(value: Any) -> Iterable[Any]:
+    """What an object is made of."""
+    if isinstance(value, _PLAIN):
+        return ()
     if isinstance(value, dict):
-        return any(holds_tensors(item, depth + 1) for item in list(value.values())[:_MOST_ITEMS])
+        return list(value.values())[:_MOST_ITEMS]
     if isinstance(value, (list, tuple, set, frozenset)):
-        return any(holds_tensors(item, depth + 1) for item in list(value)[:_MOST_ITEMS])
+        return list(value)[:_MOST_ITEMS]
     if isinstance(value, functools.partial):
-        return holds_tensors((value.args, value.keywords), depth + 1)
+        return (value.func, *value.args, *value.keywords.values())
+    if isinstance(value, types.MethodType):
+        return (value.__self__,)
     if isinstance(value, types.FunctionType):
-        return any(holds_tensors(_content(cell), depth + 1) for cell in value.__closure__ or ())
-    return hasattr(value, "__dict__") and holds_tensors(dict(vars(value)), depth + 1)
+        return [_content(cell) for cell in value.__closure__ or ()]
+    return list(vars(value).values()) if hasattr(value, "__dict__") else ()
 
 
 def _reaches_state(function: types.FunctionType) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import inspect
 import io
 import itertools
 import os
@@ -18,6 +19,7 @@ import re
 import sys
 import threading
 import time
+import unittest.mock
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -32,7 +34,7 @@ from devlint.runtime.blame import Blame, Place, blame, frames_of, where_mixed
 from devlint.runtime.findings import Finding, device_error
 from devlint.runtime.recorder import Event
 from devlint.runtime.shadows.moving import Mover, NotPossible, copies, is_record
-from devlint.runtime.shadows.wrapping import Wrapper, original_of
+from devlint.runtime.shadows.wrapping import Wrapper, files_of_tests, original_of
 from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.marks import card_of
 from devlint.runtime.simulator.simulation import Simulation
@@ -164,7 +166,10 @@ class Shadow:
         self.repeating = repeating
         self.tally = Tally()
         self.test = ""
-        self.patches: Any = None  # pytest's `monkeypatch` of the running test: what it puts in place would see repeats
+        # What pytest's `monkeypatch` of the running test and `unittest.mock` put in place would see repeats.
+        self.patches: Any = None
+        self._mocking: set[int] = set()
+        self._tests: frozenset[str] = frozenset()  # the files of the suite, which are none of the package's
         self.fresh: list[Shadowed] = []  # of the running test
         self._thread = _Thread()
         self._seen: Counter[Any] = Counter()
@@ -187,6 +192,8 @@ class Shadow:
                 wrapper = Wrapper(self.package, self._around, _left_out)
                 stack.enter_context(wrapper.watching())
                 stack.enter_context(_scripts_see_originals())
+            if self.repeating:
+                stack.enter_context(_noting_mocks(self._mocking))
             yield
         self._simulation = self._watch = None
 
@@ -282,7 +289,7 @@ class Shadow:
         if seen >= _MOST_EACH or (seen and self._spent_seconds > self._own_seconds):
             self.tally.left_out += 1
             return None
-        if getattr(self.patches, "_setattr", None) or getattr(self.patches, "_setitem", None):
+        if self._mocking or getattr(self.patches, "_setattr", None) or getattr(self.patches, "_setitem", None):
             self.tally.not_possible["in a test that has patched something"] += 1
             return None
         self._seen[key] += 1
@@ -325,7 +332,7 @@ class Shadow:
         self.tally.callables.add(name)
         what = "call"
         try:
-            result = function(*args, **kwargs)
+            result = function(*args, **self._with_device(function, args, kwargs))
             outputs = [value for value in _results_of(result) if not isinstance(value, torch.nn.Parameter)]
             self._look_at_results(function, name, prepared, outputs)
             what = "backward"
@@ -333,13 +340,25 @@ class Shadow:
         except Exception as error:
             self._failed(error, name, what, prepared.what)
 
+    def _with_device(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """A parameter `device` that is left at the host or the default is for the caller to say, who is on the card."""
+        code = _code_of(function, args)
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if "device" not in names or "device" in kwargs or names.index("device") < min(len(args), code.co_argcount):
+            return kwargs
+        default = _default_of(function, args, "device")
+        if default not in (None, "cpu", torch.device("cpu")):
+            return kwargs
+        assert self._simulation is not None
+        return {**kwargs, "device": self._simulation.cards[0].device}
+
     def _look_at_results(self, function: Any, name: str, prepared: _Prepared, outputs: list[torch.Tensor]) -> None:
         left = [value for value in outputs if value.device.type == "cpu"]
         if not left:
             return
         code = _code_of(function, prepared.args)
         shape = f"{str(left[0].dtype).removeprefix('torch.')}{list(left[0].shape)}"
-        message = f"{name} returned {shape} on the host from inputs on the card"
+        message = f"{name} returned {shape} on the CPU, but its inputs are on the GPU"
         finding = Finding("DEV102", "error", message, code.co_filename, code.co_firstlineno)
         self._note(finding, "result", name)
 
@@ -348,6 +367,10 @@ class Shadow:
             self.tally.other[str(error)] += 1
             return
         device_errors = [each for each in chain(error) if self._is_about_devices(each)]
+        self._tests = files_of_tests()
+        if any(self._is_of_tests(each) for each in device_errors):
+            self.tally.other[f"{name}: in a function of the test"] += 1
+            return
         if not device_errors:
             text = (str(error).strip().splitlines() or [""])[0][:100]
             self.tally.other[f"{name}: {type(error).__name__}: {text}"] += 1
@@ -362,6 +385,16 @@ class Shadow:
             return True
         assert self._simulation is not None
         return all(re.search(rf"\b{name}\b", text) for name in ("cpu", self._simulation.kind))
+
+    def _is_of_tests(self, error: BaseException) -> bool:
+        """Whether an error is due to code of the suite, and not to tensors on two devices that this code was given."""
+        places = [place for place in frames_of(_inside(error.__traceback__)) if not _is_library(place[0].f_code)]
+        if not places or places[0][0].f_code.co_filename not in self._tests:
+            return False
+        frame = places[0][0]
+        given = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+        found = [tensor.device.type for tensor in _tensors_of([frame.f_locals.get(name) for name in given])]
+        return len(set(found)) < 2
 
     def _finding(self, cause: BaseException, error: BaseException, what: str) -> Finding:
         places: Sequence[Place] = frames_of(_inside(cause.__traceback__ or error.__traceback__))
@@ -378,10 +411,9 @@ class Shadow:
         """Whether code is of the package under test; without one, of anything but torch, devlint and Python."""
         file = os.path.abspath(code.co_filename)
         if self.package:
-            return file.startswith(self._folders())
+            return file.startswith(self._folders()) and file not in self._tests
         assert self._watch is not None
-        library = file.startswith((_torch_folder, _own_folder, "<"))
-        return not library and ("site-packages" in file or self._watch.recorder.is_user_file(file))
+        return not _is_library(code) and ("site-packages" in file or self._watch.recorder.is_user_file(file))
 
     def _folders(self) -> tuple[str, ...]:
         module = sys.modules.get(self.package)
@@ -532,6 +564,11 @@ def _within_construction(frame: Any) -> bool:
     return False
 
 
+def _is_library(code: CodeType) -> bool:
+    """Whether code is torch's, devlint's or made from a text."""
+    return os.path.abspath(code.co_filename).startswith((_torch_folder, _own_folder)) or code.co_filename[:1] == "<"
+
+
 def _in_turn(function: Any) -> str:
     """The method of the package that a method of torch calls; "" for functions of the package itself."""
     return _CALLS_IN_TURN.get(function, "")
@@ -539,10 +576,20 @@ def _in_turn(function: Any) -> str:
 
 def _code_of(function: Any, args: Any) -> CodeType:
     """The code of the function, or of the `forward` of the module that is called."""
-    if _in_turn(function):
-        function = original_of(getattr(type(args[0]), _in_turn(function)))
-    code: CodeType = original_of(function).__code__
+    code: CodeType = _function_of(function, args).__code__
     return code
+
+
+def _function_of(function: Any, args: Any) -> Any:
+    """The function itself, or the method that a method of torch calls in turn, without wrappers."""
+    return original_of(getattr(type(args[0]), _in_turn(function)) if _in_turn(function) else function)
+
+
+def _default_of(function: Any, args: Any, name: str) -> Any:
+    """What a parameter is if no argument is given for it."""
+    with contextlib.suppress(TypeError, ValueError):
+        return inspect.signature(_function_of(function, args)).parameters[name].default
+    return inspect.Parameter.empty
 
 
 def _name_of(function: Any, args: Any) -> str:
@@ -605,6 +652,28 @@ def _quiet() -> Iterator[None]:
         finally:
             if torch.get_default_dtype() is not dtype:
                 torch.set_default_dtype(dtype)
+
+
+@contextlib.contextmanager
+def _noting_mocks(active: set[int]) -> Iterator[None]:
+    """Inside, a patch of `unittest.mock` is in the set while it is in place."""
+    kind: Any = unittest.mock._patch  # type: ignore[attr-defined]
+    enter, leave = kind.__enter__, kind.__exit__
+
+    def __enter__(self: Any) -> Any:
+        made = enter(self)
+        active.add(id(self))
+        return made
+
+    def __exit__(self: Any, *error: Any) -> Any:
+        active.discard(id(self))
+        return leave(self, *error)
+
+    kind.__enter__, kind.__exit__ = __enter__, __exit__
+    try:
+        yield
+    finally:
+        kind.__enter__, kind.__exit__ = enter, leave
 
 
 @contextlib.contextmanager

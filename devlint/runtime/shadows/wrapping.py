@@ -106,6 +106,17 @@ class Wrapper(MetaPathFinder):
             self._put.clear()
 
 
+def files_of_tests() -> frozenset[str]:
+    """The files of all modules that pytest has loaded as tests or conftests."""
+    modules = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
+    return frozenset(module.__file__ or "" for module in modules if _is_test(getattr(module, "__spec__", None)))
+
+
+def is_of_test(function: FunctionType) -> bool:
+    """Whether a function is defined in a module of tests."""
+    return _is_test(function.__globals__.get("__spec__"))
+
+
 def _is_test(spec: ModuleSpec | None) -> bool:
     """Whether a module is loaded by pytest, which rewrites the assertions of tests, also of those inside a package."""
     return type(getattr(spec, "loader", None)).__module__.partition(".")[0] == "_pytest"

@@ -1,4 +1,4 @@
-// Bundles the tests and runs them with Node's own runner: `npm test`. No VS Code is needed.
+// Bundles the tests and runs them with Node's own runner: `npm test`. No VS Code is needed: `test/vscode.ts` stands for it.
 import { spawnSync } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";
 import { build } from "esbuild";
@@ -9,6 +9,7 @@ await build({
   entryPoints: names.map((name) => `test/${name}`),
   outdir: "dist/test",
   bundle: true,
+  alias: { vscode: "./test/vscode.ts" },
   platform: "node",
   format: "cjs",
   target: "node20",

@@ -3,7 +3,7 @@
  * that has devlint with its language server. Nothing here knows of VS Code.
  */
 
-import * as path from "node:path";
+import { posix, win32, type PlatformPath } from "node:path";
 
 /** What the user set. Empty values are not set. */
 export interface Settings {
@@ -84,11 +84,16 @@ export function candidates(settings: Settings, around: Surroundings): Candidate[
     return [python(expanded(settings.interpreter, around))];
   }
   const environments = [
-    ...around.folders.flatMap((folder) => [path.join(folder, ".venv"), path.join(folder, "venv")]),
+    ...around.folders.flatMap((folder) => [".venv", "venv"].map((name) => pathOf(around).join(folder, name))),
     ...["VIRTUAL_ENV", "CONDA_PREFIX"].flatMap((name) => around.variables[name] ?? []),
   ];
   const found = [around.chosen, ...environments.map((each) => pythonOf(each, around)), ...onSearchPath(around)];
   return [...new Set(found.filter((each) => each !== ""))].map(python);
+}
+
+/** The rules of paths on the platform of the workspace. */
+function pathOf(around: Surroundings): PlatformPath {
+  return around.platform === "win32" ? win32 : posix;
 }
 
 function python(file: string): Candidate {
@@ -99,22 +104,28 @@ function python(file: string): Candidate {
 function pythonOf(environment: string, around: Surroundings): string {
   const windows = around.platform === "win32";
   const places = windows ? [["Scripts", "python.exe"], ["python.exe"]] : [["bin", "python"], ["bin", "python3"]];
-  return places.map((parts) => path.join(environment, ...parts)).find((file) => around.exists(file)) ?? "";
+  return places.map((parts) => pathOf(around).join(environment, ...parts)).find((file) => around.exists(file)) ?? "";
 }
 
-/** The Pythons on the search path: first those that lie beside a `devlint` command. */
+/**
+ * The Pythons on the search path: first those that belong to a `devlint` command. On Windows a command of an environment
+ * lies beside its Python, and a command of a plain Python one folder below it.
+ */
 function onSearchPath(around: Surroundings): string[] {
   const windows = around.platform === "win32";
-  const folders = (around.variables.PATH ?? around.variables.Path ?? "").split(windows ? ";" : ":");
+  const path = pathOf(around);
+  const folders = (around.variables.PATH ?? around.variables.Path ?? "").split(path.delimiter);
   const names = windows ? ["python.exe"] : ["python3", "python"];
-  const here = folders.filter((folder) => path.isAbsolute(folder));
-  const beside = here.filter((folder) => around.exists(path.join(folder, windows ? "devlint.exe" : "devlint")));
+  const here = folders.map((folder) => folder.replace(/^"(.*)"$/, "$1")).filter((folder) => path.isAbsolute(folder));
+  const commands = here.filter((folder) => around.exists(path.join(folder, windows ? "devlint.exe" : "devlint")));
+  const beside = commands.flatMap((folder) => (windows ? [folder, path.join(folder, "..")] : [folder]));
   const files = [...beside, ...here].flatMap((folder) => names.map((name) => path.join(folder, name)));
   return files.filter((file) => around.exists(file));
 }
 
 /** A setting with its variables replaced. */
 export function expanded(text: string, around: Surroundings): string {
+  const path = pathOf(around);
   const known = text
     .replace(/^~(?=[/\\]|$)/, () => around.home)
     .replaceAll("${workspaceFolder}", () => around.folders[0] ?? "")

@@ -51,7 +51,11 @@ class Service implements vscode.Disposable {
 
   /** Stop the server, if one runs, and start it as the settings now say. */
   restart(): Promise<void> {
-    this.last = this.last.then(() => this.startAnew());
+    this.last = this.last
+      .then(() => this.startAnew())
+      .catch((error: unknown) => {
+        this.output.error(`The server was not started: ${String(error)}`); // what follows may start it all the same
+      });
     return this.last;
   }
 

@@ -10,7 +10,8 @@ import { contentsOf, PROBE, type Contents, type Settings, type Surroundings } fr
 
 /** The part of the Python extension's interface that is used here. */
 interface PythonApi {
-  readonly environments: {
+  /** An older Python extension has none. */
+  readonly environments?: {
     getActiveEnvironmentPath(resource?: vscode.Uri): { readonly path: string };
     resolveEnvironment(
       environment: { readonly path: string },
@@ -43,14 +44,19 @@ export function folders(): string[] {
 
 /** Calls back when another interpreter is chosen in the Python extension. */
 export async function onChosenPython(changed: () => void): Promise<vscode.Disposable | undefined> {
-  return (await pythonApi())?.environments.onDidChangeActiveEnvironmentPath(changed);
+  return (await pythonApi())?.environments?.onDidChangeActiveEnvironmentPath(changed);
 }
 
-async function chosenPython(): Promise<string> {
+/** The interpreter that is chosen in the Python extension, or nothing: it may be off, too old, or at a loss itself. */
+export async function chosenPython(): Promise<string> {
   const environments = (await pythonApi())?.environments;
-  const active = environments?.getActiveEnvironmentPath(vscode.workspace.workspaceFolders?.[0]?.uri);
-  const found = active !== undefined ? await environments?.resolveEnvironment(active) : undefined;
-  return found?.executable.uri?.fsPath ?? "";
+  try {
+    const active = environments?.getActiveEnvironmentPath(vscode.workspace.workspaceFolders?.[0]?.uri);
+    const found = active !== undefined ? await environments?.resolveEnvironment(active) : undefined;
+    return found?.executable.uri?.fsPath ?? "";
+  } catch {
+    return "";
+  }
 }
 
 async function pythonApi(): Promise<PythonApi | undefined> {

@@ -84,6 +84,65 @@ describe("variables of a setting", () => {
   }
 });
 
+describe("on Windows", () => {
+  const windows = (given: Parameters<typeof around>[0]) =>
+    around({ platform: "win32", folders: ["C:\\w"], home: "C:\\Users\\Ada", ...given });
+  const tried = (given: Parameters<typeof around>[0], set = UNSET) =>
+    candidates(set, windows(given)).map((each) => each.argv[0]);
+
+  test("the interpreter of the Python extension comes first, then the workspace's environment", () => {
+    const files = ["C:\\w\\.venv\\Scripts\\python.exe"];
+    assert.deepEqual(tried({ chosen: "D:\\conda\\python.exe", files }), ["D:\\conda\\python.exe", ...files]);
+  });
+
+  test("an environment of conda has its Python at its top", () => {
+    const files = ["D:\\conda\\envs\\torch\\python.exe"];
+    assert.deepEqual(tried({ files, variables: { CONDA_PREFIX: "D:\\conda\\envs\\torch" } }), files);
+  });
+
+  test("the search path has semicolons, and colons behind drives", () => {
+    const files = ["C:\\Python312\\python.exe", "D:\\tools\\python.exe"];
+    assert.deepEqual(tried({ files, variables: { Path: "C:\\Python312;D:\\tools;tools" } }), files);
+  });
+
+  test("a folder of the search path may stand in quotes", () => {
+    const files = ["C:\\Program Files\\Python312\\python.exe"];
+    assert.deepEqual(tried({ files, variables: { Path: '"C:\\Program Files\\Python312"' } }), files);
+  });
+
+  test("the Python one folder above a `devlint` command comes before others of the search path", () => {
+    const files = ["C:\\a\\python.exe", "C:\\b\\python.exe", "C:\\b\\Scripts\\devlint.exe"];
+    const variables = { Path: "C:\\a;C:\\b;C:\\b\\Scripts" };
+    assert.deepEqual(tried({ files, variables }), ["C:\\b\\python.exe", "C:\\a\\python.exe"]);
+  });
+
+  test("a share of the network", () => {
+    const files = ["\\\\server\\share\\w\\venv\\Scripts\\python.exe"];
+    assert.deepEqual(tried({ folders: ["\\\\server\\share\\w"], files }), files);
+  });
+
+  for (const [text, wanted] of [
+    ["~\\env\\Scripts\\python.exe", "C:\\Users\\Ada\\env\\Scripts\\python.exe"],
+    ["${workspaceFolder}\\.venv\\Scripts\\python.exe", "C:\\w\\.venv\\Scripts\\python.exe"],
+    ["${workspaceFolder}/.venv/Scripts/python.exe", "C:\\w/.venv/Scripts/python.exe"],
+    [".\\.venv\\Scripts\\python.exe", "C:\\w\\.venv\\Scripts\\python.exe"],
+    ["./.venv/Scripts/python.exe", "C:\\w\\.venv\\Scripts\\python.exe"],
+    ["D:\\py\\python.exe", "D:\\py\\python.exe"],
+    ["D:/py/python.exe", "D:/py/python.exe"],
+    ["py.exe", "py.exe"],
+  ] as const) {
+    test(`the setting ${text}`, () => {
+      assert.equal(expanded(text, windows({})), wanted);
+    });
+  }
+
+  test("a path with a blank is quoted in the command that installs", async () => {
+    const bare = () => Promise.resolve({ devlint: null, hasServer: false });
+    const found = await find([{ kind: "python", argv: ["C:\\my env\\python.exe"] }], bare);
+    assert.equal(found.kind === "missing" && found.install, '"C:\\my env\\python.exe" -m pip install "devlint[lsp]"');
+  });
+});
+
 describe("what is found", () => {
   const python = (file: string) => ({ kind: "python", argv: [file] }) as const;
   const holds = (contents: Record<string, Contents>) => (file: string) =>

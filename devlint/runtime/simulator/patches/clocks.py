@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
-import time
-import timeit
 from collections.abc import Iterator
 from typing import Any
 
+from devlint.runtime.clocks import CLOCKS, places
 from devlint.runtime.recorder import Recorder
 from devlint.runtime.simulator.patches.base import Patch
 from devlint.runtime.simulator.simulation import Simulation
-
-CLOCKS = (
-    "time",
-    "time_ns",
-    "perf_counter",
-    "perf_counter_ns",
-    "monotonic",
-    "monotonic_ns",
-    "process_time",
-    "process_time_ns",
-)
 
 
 def patches(simulation: Simulation) -> Iterator[Patch]:
@@ -32,7 +20,6 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
 def clock_patches(recorder: Recorder, pending: Any) -> Iterator[Patch]:
     """Patches that record each clock read of user code with ``pending()`` kernels unfinished."""
-    replaced: dict[Any, Any] = {}
 
     def watched(original: Any) -> Any:
         @functools.wraps(original)
@@ -42,18 +29,10 @@ def clock_patches(recorder: Recorder, pending: Any) -> Iterator[Patch]:
                 recorder.record("clock", original.__name__, pending=pending(), at=recorder.locate(frame))
             return original()
 
-        replaced[original] = read
         return read
 
-    def replacement(original: Any) -> Any:
-        return replaced.get(original, original)
-
-    for name in CLOCKS:
-        yield Patch(time, name, watched)
-    yield Patch(timeit, "default_timer", replacement)
-    # Timer took its default clock when timeit was imported.
-    for function in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
-        yield Patch(function, "__defaults__", lambda defaults: tuple(map(replacement, defaults)))
+    for place in places(watched):
+        yield Patch(*place)
 
 
 __all__ = ["CLOCKS", "clock_patches", "patches"]

@@ -169,8 +169,11 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
         return copy_
 
     def parse_to(original: Any) -> Any:
-        # Module.to hands its arguments here; C++ knows of no accelerator that an int could name.
+        # Module.to hands its arguments here; C++ knows of no accelerator that an int could name, or a tensor be on.
         def _parse_to(*args: Any, **kwargs: Any) -> Any:
+            like = args[0] if args else kwargs.get("tensor")
+            if isinstance(like, _Tensor):
+                return (simulation.device_of(like), *original(*args, **kwargs)[1:])
             if args and type(args[0]) is int:
                 args = (simulation.device(args[0]), *args[1:])
             if type(kwargs.get("device")) is int:
