@@ -218,7 +218,10 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
 
 
 def _enter(frame: Frame, node: ast.expr, value: Value, left: list[Callable[[], Value]]) -> Value:
-    """Enter a context of a class of the project: what its `__enter__` gives. `left`: gets the call of its `__exit__`."""
+    """Enter a context of a class of the project: what its `__enter__` gives. `left`: gets the call of its `__exit__`.
+
+    Source: Python's language reference, "The with statement".
+    """
     class_ = frame.class_of(value) if value.objects else None
     if not isinstance(class_, Class):
         return value
