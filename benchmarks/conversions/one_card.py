@@ -157,9 +157,9 @@ def decided(path: Path) -> list[tuple[Diagnostic, str]]:
     except Exception:  # a file that is no Python of today
         return []
     return [
-        (each, each.portability.decision)
+        (each, each.decision)
         for each in result.diagnostics
-        if each.portability is not None and each.portability.decision and each.fix is not None and each.fix.edits
+        if each.decision and each.fix is not None and each.fix.edits
     ]
 
 

@@ -33,9 +33,11 @@ The fix is safe in two cases:
   object is certainly a tensor or a module.
 
 Otherwise the fix is unsafe. If no variable in scope holds a device, the fix may use the device of a tensor argument. It
-does this for a tensor that the function creates.
+does this for a tensor that the function creates. A part of the tensor argument goes to the device of the program.
 
-The rule makes a suggestion without an edit when the file names several GPUs, or when the index is computed.
+The rule makes a suggestion without an edit when the file names several GPUs, or when the index is computed. A computed
+index also keeps the rest of the file from a new device, because the program would still stop at this line. A name is an
+index if the file binds a number, `int(...)` or an option with `type=int` to it.
 
 ## Known limits
 The rule does not report these cases:

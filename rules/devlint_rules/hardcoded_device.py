@@ -61,6 +61,8 @@ The rule makes a suggestion without an edit in these cases:
 
 * The file names several GPUs. The indices then distribute the work on purpose.
 * The index is computed.
+* No variable in scope holds a device, and another line calls `.cuda()` with a computed index. The program would still
+  stop at that line.
 
 ## Known limits
 The rule does not report these cases:

@@ -367,6 +367,17 @@ def test_an_index_is_no_device_and_the_conversion_is_not_offered(head: str, inde
     assert ".to(" not in after
 
 
+def test_the_backend_stays_where_the_file_still_needs_a_card_by_its_index() -> None:
+    text = (
+        "import torch\nimport torch.distributed as dist\n\n\ndef main(net, rank: int, other: int):\n"
+        "    dist.init_process_group('nccl')\n    net = net.cuda(rank)\n"
+        "    return net(torch.rand(2, 2).cuda())\n"
+    )
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=(*SELECT, "DEV210"), torch_stated=False))
+    fixed = fix_source(linter, decode(text.encode(), "train.py"), (Safety.SAFE, Safety.UNSAFE)).text
+    assert fixed == text
+
+
 @pytest.mark.parametrize("option", ["type=int, default=0", "type=int", "default=1"])
 def test_an_option_that_holds_an_index_is_no_device_where_a_function_gets_it(option: str) -> None:
     text = (
