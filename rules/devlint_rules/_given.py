@@ -19,7 +19,7 @@ from ._run_device import guard_of
 from ._shared import File, parsed
 
 Kind = Literal["device", "index", ""]
-_Use = TypeVar("_Use", CudaMethod, DeviceLiteral)
+_Use = TypeVar("_Use", bound=CudaMethod | DeviceLiteral)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Calls whose result is a number; `get_device()` of a tensor gives one, too [torch/_tensor_docs.py].
 _NUMBERS = frozenset(
