@@ -595,7 +595,7 @@ def test_suite_inside_the_package_is_none_of_its_code(pytester: pytest.Pytester)
     pytester.path.joinpath("inside", "code.py").write_text("def applied(x, f):\n    return f(x)\n", encoding="utf-8")
     result = pytester.runpytest_inprocess("--devlint-device=sim", "--devlint-shadow=inside")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["repeated on the card: 1 calls*", "failed for other reasons: 1, *of the test*"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 1 calls*", "failed for other reasons: 1, *of the test*"])
     result.stdout.no_fnmatch_line("*fails on the card*")
 
 
@@ -645,7 +645,7 @@ def test_calls_after_a_mock_is_gone_are_repeated(pytester: pytest.Pytester) -> N
         "    with mock.patch('torch.full', wraps=torch.full):\n        pass\n    scale(torch.ones(3))\n"
     )
     result = shadowed(pytester, test)
-    result.stdout.fnmatch_lines(["repeated on the card: 1 calls*", "fails on the card, at 1 place:"])
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 1 calls*", "fails on the simulated GPU, on 1 line:"])
 
 
 def test_test_cases_of_the_package_are_no_calls(pytester: pytest.Pytester) -> None:
