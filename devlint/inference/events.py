@@ -276,7 +276,7 @@ def when(condition: Condition) -> str:
 
 
 def _literal(test: Test, outcome: bool) -> str:
-    if test == ACCELERATOR or test[0] not in ("none", "truth", "equal"):
+    if test == ACCELERATOR or test[0] not in ("none", "truth", "equal", "order"):
         return ""
     subject = _subject(test[1])
     if subject is None:
@@ -285,6 +285,8 @@ def _literal(test: Test, outcome: bool) -> str:
         return f"`{subject}` is {'' if outcome else 'not '}None"
     if test[0] == "equal":
         return f"`{subject}` is {'' if outcome else 'not '}{test[2]}"
+    if test[0] == "order":
+        return f"`{subject} {test[2]} {test[3]}` is {'true' if outcome else 'false'}"
     return f"`{subject}` is {'true' if outcome else 'false'}"
 
 

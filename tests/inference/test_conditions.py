@@ -11,9 +11,7 @@ from tests.inference.conditions import CONDITIONS
 
 #: What the inference gets wrong, by case and half.
 FAULTS: Final[dict[str, str]] = {
-    "two_methods_share_a_flag:wrong": "a field that a method moves under a flag, called by the constructor, is nowhere known",
     "isinstance_asked_twice:wrong": "a tensor made of a list is not known to have a dimension",
-    "constructor_and_method_share_a_flag:right": "a flag of the constructor and the field that keeps it are two subjects",
 }
 
 

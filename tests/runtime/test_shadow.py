@@ -595,7 +595,9 @@ def test_suite_inside_the_package_is_none_of_its_code(pytester: pytest.Pytester)
     pytester.path.joinpath("inside", "code.py").write_text("def applied(x, f):\n    return f(x)\n", encoding="utf-8")
     result = pytester.runpytest_inprocess("--devlint-device=sim", "--devlint-shadow=inside")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 1 calls*", "failed for other reasons: 1, *of the test*"])
+    result.stdout.fnmatch_lines(
+        ["repeated on the simulated GPU: 1 calls*", "failed for other reasons: 1, *of the test*"]
+    )
     result.stdout.no_fnmatch_line("*fails on the card*")
 
 

@@ -12,7 +12,17 @@ from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import LEAVING, Constraint, Operand, Step, Summary
 from devlint.inference.summary.watching import Dropped
-from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, DATA, SAME, Condition, Literal, both, compatible
+from devlint.inference.terms.conditions import (
+    ACCELERATOR,
+    ALWAYS,
+    DATA,
+    SAME,
+    Condition,
+    Literal,
+    both,
+    compatible,
+    is_ordered,
+)
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import (
     CPU,
@@ -147,7 +157,7 @@ class Instance:
             return self._same(test[1], outcome)
         if test[0] == "device":
             return self._on_device(test, outcome)
-        if test[0] in ("none", "truth", "equal", "type") and _is_path(test[1]):
+        if test[0] in ("none", "truth", "equal", "order", "type") and _is_path(test[1]):
             return self._about(test, outcome)
         return frozenset({((*test, self._place), outcome)})
 
@@ -310,7 +320,8 @@ class Instance:
         if (
             value.path is not None
             and not value.objects
-            and value.kind in ("unknown", "tensor", "tensors", "batch", "loader", "iterator")
+            and value.kind
+            in ("unknown", "tensor", "tensors", "batch", "loader", "iterator", "bool", "number", "string")
         ):
             return self._given(value)
         if value.kind == "device" and value.path is not None and len(value.places) == 1:
@@ -547,11 +558,15 @@ def _answer(test: tuple[Any, ...], value: Value) -> bool | None:
             return False
         if value.kind in ("bool", "number", "string") and value.constant is not None:
             return bool(value.constant)
+        if value.kind == "device" and value.path is None and value.places:
+            return None if any(each.atom == DEFAULT for each in value.places) else True
         return True if value.kind in ("module", "instance", "function") and value.path is None else None
     if test[0] == "type" and test[2] == DATA:
         if value.kind in ("list", "tuple", "number", "string", "bool", "array", "none", "size"):
             return True
         return False if value.is_tensor else None
+    if test[0] == "order" and isinstance(value.constant, (int, float)):
+        return is_ordered(value.constant, test[2], test[3])
     if test[0] == "equal" and value.constant is not None:
         return bool(repr(value.constant) == test[2])
     return None

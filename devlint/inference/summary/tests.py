@@ -7,10 +7,21 @@ from typing import Any
 
 from devlint import knowledge
 from devlint.inference.summary import moves, walks
-from devlint.inference.summary.dispatch import evaluate, peek
+from devlint.inference.summary.dispatch import evaluate, peek, silent
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.parameters import path_of
-from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, DATA, ROUND, SAME, Condition, Test, both
+from devlint.inference.terms.conditions import (
+    ACCELERATOR,
+    ALWAYS,
+    DATA,
+    ORDERS,
+    ROUND,
+    SAME,
+    Condition,
+    Test,
+    both,
+    is_ordered,
+)
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, at, show_path, single
 from devlint.inference.terms.values import NONE, OTHER, Kind, Value
@@ -44,13 +55,19 @@ def outcomes(frame: Frame, test: ast.expr) -> Outcomes:
         found = _asked(frame, test)
         if found is not None:
             return found
-    if isinstance(test, ast.Attribute) and test.attr == "is_cuda":
+    if isinstance(test, ast.Attribute) and test.attr == "is_cuda" and not _has_objects(frame, test.value):
         return _device_is(frame, test.value, "cuda")
     named = subject(frame, test)
     is_there: Condition = frozenset({(("truth", named), True)})
     if path_of(test) is not None:
         is_there |= {(("none", named), False)}
     return is_there, frozenset({(("truth", named), False)})
+
+
+def _has_objects(frame: Frame, node: ast.expr) -> bool:
+    """Whether an expression is an object, whose `is_cuda` is a field of its own: a module has none of torch's."""
+    value = peek(frame, node)
+    return value is not None and bool(value.objects)
 
 
 def _negated(members: Condition) -> Condition:
@@ -88,9 +105,20 @@ def _compared(frame: Frame, test: ast.Compare) -> Outcomes:
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
         return _swap(_is_none(frame, left), isinstance(op, ast.IsNot))
     if not isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
-        literal: Test = ("truth", (ast.unparse(test), _versions(frame, test)))
-        return frozenset({(literal, True)}), frozenset({(literal, False)})
+        return _ordered(frame, test, left, op, right)
     return _swap(_equal(frame, test, left, right), isinstance(op, (ast.NotEq, ast.IsNot)))
+
+
+def _ordered(frame: Frame, test: ast.Compare, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Outcomes:
+    """A comparison by size. One with a number is decided where a call says what is compared."""
+    literal: Test = ("truth", (ast.unparse(test), _versions(frame, test)))
+    sign, value = ORDERS.get(type(op)), peek(frame, left)
+    if sign is not None and isinstance(right, ast.Constant) and isinstance(right.value, (int, float)):
+        if value is not None and isinstance(value.constant, (int, float)):
+            return (ALWAYS, _never()) if is_ordered(value.constant, sign, right.value) else (_never(), ALWAYS)
+        if value is not None and value.path is not None and value.kind in ("number", "unknown"):
+            literal = ("order", value.path, sign, right.value)
+    return frozenset({(literal, True)}), frozenset({(literal, False)})
 
 
 def _swap(pair: Outcomes, swapped: bool) -> Outcomes:
@@ -165,10 +193,11 @@ def _same_place(a: Value | None, b: Value | None) -> Outcomes:
 def _device_is(frame: Frame, node: ast.expr, type: str) -> Outcomes:
     """`device.type == "cuda"`, `str(device) == "cpu"`: the conditions under which the device was made so."""
     asked = node.value if isinstance(node, ast.Attribute) and node.attr == "type" else node
-    if isinstance(asked, ast.Call) and asked.args:
+    first = _first_parameter(frame, asked)
+    if first is None and isinstance(asked, ast.Call) and asked.args:
         asked = asked.args[0]
     on = type in ACCELERATORS
-    value = peek(frame, asked)
+    value = first if first is not None else peek(frame, asked)
     test: Test = (
         ("device", _placed(value), type) if _placed(value) is not None else ("equal", subject(frame, asked), type)
     )
@@ -187,6 +216,22 @@ def _device_is(frame: Frame, node: ast.expr, type: str) -> Outcomes:
         yes = yes | fit[0].condition if len(fit) == 1 else yes if fit else _never()
         no = no | rest[0].condition if len(rest) == 1 else no if rest else _never()
     return yes, no
+
+
+def _first_parameter(frame: Frame, node: ast.expr) -> Value | None:
+    """`next(module.parameters())`, or its `device`: it says where the module is."""
+    inner = node.value if isinstance(node, ast.Attribute) and node.attr == "device" else node
+    if not (
+        isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "next" and inner.args
+    ):
+        return None
+    source = inner.args[0]
+    if not (isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute)):
+        return None
+    if source.func.attr not in ("parameters", "buffers") or source.args or peek(frame, source.func.value) is None:
+        return None
+    with silent(frame):
+        return evaluate(frame, inner)
 
 
 def _placed(value: Value | None) -> Any:

@@ -172,7 +172,8 @@ def _need_items_together(frame: Frame, node: ast.Call, name: str, record: Functi
         return
     for i in record.sequence_params:
         at_, value = arguments.positional[i] if i < len(arguments.positional) else (node, NOTHING)
-        for item in frame.heap.parts_of(value) if value.kind == "list" else ():
+        stored = [frame.heap.get(each).fields.get(ITEM) for each in value.objects] if value.kind == "list" else []
+        for item in map(frame.heap.settled, filter(None, stored)):
             items = [(at_, item._replace(kind="tensor", places=(each,))) for each in item.places]
             frame.together("function", record.mixing, name, items, node)  # type: ignore[arg-type]
 

@@ -5,6 +5,7 @@ A literal is a test with the outcome that it must have. A test is a tuple whose 
     ("none", subject)        the subject is None
     ("truth", subject)       the subject is true
     ("equal", subject, text) the subject equals a constant
+    ("order", subject, operator, number)  the subject is less, or more, than a number
     ("type", subject, text)  the subject is an instance of a class
     ("device", path, type)   what is at an access path is on a device of that type, or names one
     ("all", tests)           all of these literals hold
@@ -19,6 +20,7 @@ A subject names one version of a name or an access path, so that a later binding
 
 from __future__ import annotations
 
+import ast
 from typing import Any, Final, TypeAlias
 
 Test: TypeAlias = tuple[Any, ...]
@@ -50,6 +52,17 @@ def _is_of_a_round(subject: Any) -> bool:
         and isinstance(subject[1], tuple)
         and any(isinstance(each, tuple) and each[0] == ROUND for each in subject[1])
     )
+
+
+#: Comparisons by size, by the types of their operators.
+ORDERS: Final = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+
+
+def is_ordered(number: float, sign: str, bound: float) -> bool:
+    """Whether a number stands on the side of a bound that a comparison says."""
+    if sign in ("<", ">"):
+        return number < bound if sign == "<" else number > bound
+    return number <= bound if sign == "<=" else number >= bound
 
 
 def contradicts(condition: Condition) -> bool:
