@@ -28,9 +28,15 @@ ORDERS = 300  # commands that one process carries out before another one takes i
 LONGEST = 5  # rows after the first one that count for a finding
 _SOURCE = """
 import hashlib, pathlib, sys
-import devlint, devlint_rules
+import devlint
+packages = [devlint]
+try:
+    import devlint_rules
+    packages.append(devlint_rules)
+except ImportError:
+    pass  # the rules of an installed devlint lie inside it
 digest = hashlib.sha256(sys.version.encode())
-for package in (devlint, devlint_rules):
+for package in packages:
     folder = pathlib.Path(package.__file__).parent
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
