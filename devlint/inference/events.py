@@ -15,7 +15,16 @@ from devlint.facts.events import NO_GUARDS, Event
 from devlint.inference import devices
 from devlint.inference.summary.model import LEAVING, Operand, Step
 from devlint.inference.terms.conditions import ACCELERATOR, Condition, Test
-from devlint.inference.terms.places import CPU, Alternative, Path, Places, is_accelerator, is_unread, show_path
+from devlint.inference.terms.places import (
+    CPU,
+    Alternative,
+    Path,
+    Places,
+    is_accelerator,
+    is_unread,
+    show_named,
+    show_path,
+)
 from devlint.inference.witness.model import SEVERITIES, Mismatch
 from devlint.model import Certainty, Evidence, Origin, Severity, Span
 from devlint.source import Source
@@ -206,12 +215,8 @@ def _side(operand: Operand, at: Alternative, source: Source | None) -> Side:
 def where(at: Alternative) -> str:
     """Where a value is, as a verb phrase."""
     tag, key = at.atom
-    if at.atom == CPU:
-        return "is on the CPU"
-    if tag == "at":
-        return f"is on `{key[0]}`" if key[1] is None else f"is on `{key[0]}:{key[1]}`"
-    if tag == "names":
-        return f"is on `{show_path(key)}`"
+    if named := show_named(at.atom):
+        return f"is {named}"
     if tag == "place" and not is_unread(at.atom):
         return "may be on a GPU" if len(key) == 1 else f"is on the device of `{show_path(key)}`"
     return "may be on another device"

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from devlint.api import AlsoNeed, DeviceLiteral, Facts, RunDeviceNeed, Safety
+from devlint.api import AlsoNeed, DeviceLiteral, Facts, Fix, RunDeviceNeed, Safety
 
 from ._conversion import (
     AVAILABLE,
@@ -40,12 +41,14 @@ _READS_AS_TEXT = (
 )
 
 
-def also(type: str, safety: Safety, facts: Facts) -> tuple[AlsoNeed | RunDeviceNeed, ...]:
-    """The other places of the file that a fix of a use of the card settles.
+def with_rest(fix: Fix, type: str, facts: Facts) -> Fix:
+    """A fix of a use of the card, with the other places of the file that it settles.
 
-    None of a safe fix: a file with such places is not converted safely.
+    A safe fix settles none: a file with such places is not converted safely.
     """
-    return _also(type, File(facts)) if safety is Safety.UNSAFE else ()
+    if not fix.edits or fix.safety is not Safety.UNSAFE:
+        return fix
+    return replace(fix, needs=(*fix.needs, *_also(type, File(facts))))
 
 
 @lru_cache(maxsize=4)

@@ -55,7 +55,6 @@ object, it reports the call.
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from devlint.api import (
     CudaMethod,
@@ -76,7 +75,7 @@ from ._api import NAMES
 from ._at_hand import run_device
 from ._conversion import MOVABLE, decision, is_safe, portability, why_no_device
 from ._given import given_device, is_current, without_index
-from ._rest_of_conversion import also
+from ._rest_of_conversion import with_rest
 from ._run_device import (
     guard_of,
     may_use_other_cards,
@@ -118,9 +117,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         message = f"`.{call.func.attr.value}()` raises an error on a machine without {needed}"
         if event.run_device is not None:
             message += f"; the program's device is `{event.run_device}`"
-        fix = self._fix(event, site, call, call.func)
-        if fix.edits:
-            fix = replace(fix, needs=(*fix.needs, *also(event.type, fix.safety, site.facts)))
+        fix = with_rest(self._fix(event, site, call, call.func), event.type, site.facts)
         return Finding(
             event.span,
             message,

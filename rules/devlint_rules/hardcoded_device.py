@@ -86,7 +86,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from devlint.api import (
     ACCELERATORS,
@@ -112,7 +111,7 @@ from ._at_hand import run_device
 from ._calls import path_to
 from ._conversion import choice, decision, is_late, is_safe, new_device, portability, quote_of, why_no_device
 from ._given import without_index
-from ._rest_of_conversion import also
+from ._rest_of_conversion import with_rest
 from ._run_device import (
     guard_of,
     may_use_other_cards,
@@ -195,7 +194,7 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
         message = f"device is hardcoded to `{place}`"
         if event.run_device is not None and event.role != "assigned":
             message += f"; the program's device is `{event.run_device}`"
-        fix = self._fix(event, site)
+        fix = with_rest(self._fix(event, site), event.type, site.facts)
         return Finding(
             event.span,
             message,
@@ -206,10 +205,6 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
         )
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
-        fix = self._own_fix(event, site)
-        return replace(fix, needs=(*fix.needs, *also(event.type, fix.safety, site.facts))) if fix.edits else fix
-
-    def _own_fix(self, event: DeviceLiteral, site: Site) -> Fix:
         if event.role == "listed":
             return Fix("Check for the device first, and leave it out if it is absent", Safety.HINT)
         whole = _device_call(event, site)

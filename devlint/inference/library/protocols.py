@@ -51,6 +51,11 @@ HOOKS: Final = {
 }
 
 
+def is_torch_module(class_: object) -> bool:
+    """Whether the class of an object is a module class of torch, by its qualified name."""
+    return isinstance(class_, str) and class_.startswith("torch.nn.")
+
+
 @cache
 def family_of_base(name: str) -> str:
     """The family of a base class that is not of the project: a word of `knowledge.Class.family`, "object", or "unread"."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from devlint.inference.library.protocols import is_torch_module
 from devlint.inference.terms.conditions import ALWAYS, Condition, of_a_round
 from devlint.inference.terms.places import (
     DEPTH,
@@ -239,9 +240,8 @@ class Heap:
     def has_layers(self, identity: Identity, depth: int = 0) -> bool:
         """Whether a module has a layer of torch with parameters: some of its parameters have dimensions then."""
         thing = self.get(identity)
-        if isinstance(thing.class_, str) and thing.class_.startswith("torch.nn.") and not thing.stateless:
-            if not thing.fields:
-                return True
+        if is_torch_module(thing.class_) and not thing.stateless and not thing.fields:
+            return True
         fields = [*thing.fields.values(), *(thing.template.thing.fields.values() if thing.template is not None else ())]
         heap = self if thing.fields or thing.template is None else thing.template.heap
         return depth < 5 and any(
@@ -251,11 +251,7 @@ class Heap:
     def gives_dimensions(self, identity: Identity) -> bool:
         """Whether a layer of torch, or a sequence that ends in one, gives tensors that have dimensions."""
         thing = self.get(identity)
-        if (
-            not isinstance(thing.class_, str)
-            or not thing.class_.startswith("torch.nn.")
-            or thing.class_.endswith("Loss")
-        ):
+        if not is_torch_module(thing.class_) or thing.class_.endswith("Loss"):
             return False
         parts = [each for entry, each in thing.fields.items() if entry.startswith("[")]
         if not thing.class_.endswith("Sequential"):

@@ -16,7 +16,17 @@ from devlint.inference.reveal.record import Left, Lost, Place, Quiet, Record, Se
 from devlint.inference.summary.model import Operand, Site
 from devlint.inference.summary.watching import Unread
 from devlint.inference.terms.conditions import ACCELERATOR, Condition
-from devlint.inference.terms.places import CPU, LIMIT, WIDTH, Alternative, Path, Places, is_unread, show_path
+from devlint.inference.terms.places import (
+    CPU,
+    LIMIT,
+    WIDTH,
+    Alternative,
+    Path,
+    Places,
+    is_unread,
+    show_named,
+    show_path,
+)
 from devlint.inference.terms.values import TENSORS, Value
 from devlint.inference.witness.model import Mismatch
 from devlint.model import Evidence, Severity
@@ -78,12 +88,8 @@ class Words:
     def at(self, each: Alternative) -> str:
         """One place."""
         tag, key = each.atom
-        if each.atom == CPU:
-            return "on the CPU"
-        if tag == "at":
-            return f"on `{key[0]}`" if key[1] is None else f"on `{key[0]}:{key[1]}`"
-        if tag == "names":
-            return f"on `{show_path(key)}`"
+        if named := show_named(each.atom):
+            return named
         if tag == "default":
             return "on torch's default device"
         if tag == "home":

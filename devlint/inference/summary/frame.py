@@ -203,8 +203,12 @@ class Frame:
     def parameters(self, value: Value) -> Places:
         """Where each parameter of a module is."""
         home = self.home(value)
-        layers = bool(value.objects) and any(self.heap.has_layers(each) for each in value.objects)
+        layers = any(self.heap.has_layers(each) for each in value.objects)
         return with_zero_dim(home, False) if layers else home
+
+    def gives_dimensions(self, value: Value) -> bool:
+        """Whether a module gives tensors that have dimensions, whichever of its objects it is."""
+        return bool(value.objects) and all(self.heap.gives_dimensions(each) for each in value.objects)
 
     def is_stateless(self, value: Value) -> bool:
         """Whether a module has no parameters or buffers: it may get inputs from anywhere."""

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from devlint.inference.library.protocols import is_torch_module
 from devlint.inference.objects.heap import Thing, is_touched
 from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.devices import device_of
@@ -119,8 +120,7 @@ class Instance:
         if isinstance(class_, Class):
             forward = class_.method("forward")
             return self._result_of(forward, callee) if forward is not None else something()
-        is_read = isinstance(class_, str) and class_.startswith("torch.nn.")
-        return Value("tensor", self.frame.home(callee), proved=is_read) if is_read else something()
+        return Value("tensor", self.frame.home(callee)) if is_torch_module(class_) else something()
 
     def _result_of(self, function: Function, me: Value | None) -> Value:
         """What a function of the project gives, whatever it gets."""
@@ -505,7 +505,7 @@ class Instance:
                 if self.frame.is_stateless(actual):
                     return None
                 classes = [self.frame.heap.get(each).class_ for each in actual.objects]
-                kind, proved = "module", all(isinstance(c, str) and c.startswith("torch.nn.") for c in classes)
+                kind, proved = "module", all(map(is_torch_module, classes))
             elif kind == "unknown" and actual.kind != "unknown":
                 kind, proved = actual.kind, actual.proved
             elif kind == "module" and actual.objects and self.frame.is_stateless(actual):

@@ -161,11 +161,10 @@ def _extend(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arg
 def call_module(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     """Call a module whose `forward` is not read: its tensors must be where its parameters are."""
     class_ = frame.class_of(callee)
-    of_torch = isinstance(class_, str) and class_.startswith("torch.nn.")
+    of_torch = protocols.is_torch_module(class_)
     is_loss = isinstance(class_, str) and class_.endswith("Loss")
     operands = _tensors(frame, arguments)[: stubs.cls(str(class_)).get("placed_inputs")]
-    layer = bool(callee.objects) and all(frame.heap.gives_dimensions(each) for each in callee.objects)
-    zero_dim = True if is_loss else False if layer else None
+    zero_dim = True if is_loss else False if frame.gives_dimensions(callee) else None
     if frame.is_stateless(callee):
         if is_loss and len(operands) > 1:
             taking: list[tuple[ast.AST, Value]] = [(n, v._replace(kind="tensor")) for n, v in operands]
@@ -206,8 +205,8 @@ def _tensors(frame: Frame, arguments: Arguments) -> list[Argument]:
 def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:
     """A method of a module that its class does not define itself."""
     if name in protocols.HOOKS:
-        layer = bool(base.objects) and all(frame.heap.gives_dimensions(each) for each in base.objects)
-        return _hook(frame, node, name, with_zero_dim(frame.home(base), False if layer else None), arguments)
+        zero_dim = False if frame.gives_dimensions(base) else None
+        return _hook(frame, node, name, with_zero_dim(frame.home(base), zero_dim), arguments)
     if name == "apply":
         return _apply_to_all(frame, base, arguments)
     if name in _SAME_MODULE:

@@ -255,6 +255,15 @@ def may_be_accelerator(places: Places) -> bool:
     return any(each.atom.tag in ("place", "names", "home") or is_accelerator(each.atom) for each in places)
 
 
+def show_named(atom: Atom) -> str:
+    """Where a place is that the code names: "on the CPU", "on `cuda:0`", "on `device`"; "" for others."""
+    if atom == CPU:
+        return "on the CPU"
+    if atom.tag == "at":
+        return f"on `{atom.key[0]}`" if atom.key[1] is None else f"on `{atom.key[0]}:{atom.key[1]}`"
+    return f"on `{show_path(atom.key)}`" if atom.tag == "names" else ""
+
+
 def show_path(path: Path) -> str:
     """An access path as the code would write it: `self.model`, `batch['y']`."""
     root = path[0].lstrip("@").rpartition(":")[2]
