@@ -174,8 +174,6 @@ class Words:
             return f"one choice decides where {pair} are: they are always together"
         if left.why == "unused":
             return f"{pair} meet only where the program uses no accelerator"
-        if left.why == "met":
-            return f"an earlier operation needs {pair} on one device: it fails first"
         for node, value in left.operands:
             if not value.places or all(is_unread(each.atom) for each in value.places):
                 return f"nobody knows where `{code(node)}` is: {self.unknown(node, value.places, value)}"
@@ -216,7 +214,7 @@ class Words:
         if why == "moved outside":
             return "other code moves the module that is used here"
         if why == "earlier":
-            return f"an earlier operation of this function fails on {first} and {second} already"
+            return "an earlier operation fails first, wherever this one would"
         assert pair is not None
         return self._of_pair(quiet, pair, first, second)
 

@@ -10,6 +10,7 @@ from devlint.inference.library.protocols import is_torch_module
 from devlint.inference.objects.heap import Thing, is_touched
 from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.devices import device_of
+from devlint.inference.summary.first_failure import always_fails
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import LEAVING, Constraint, Operand, Step, Summary
 from devlint.inference.summary.watching import Dropped
@@ -430,6 +431,8 @@ class Instance:
             if each.how in LEAVING:
                 continue  # judged where it leaves
             if not (_is_open(each.first.places) or _is_open(each.second.places)):
+                if always_fails(each):
+                    found += self._settled(each)
                 continue
             if len(each.chain) >= CHAIN:
                 self._tell(each, "depth")
@@ -450,6 +453,14 @@ class Instance:
                 )
                 found.append(mapped._replace(chain=(step_, *each.chain), closed=(first, second)))
         return found
+
+    def _settled(self, each: Constraint) -> Iterator[Constraint]:
+        """An operation that fails at this call, and was judged where it stands."""
+        condition = self.condition(each.condition)
+        if condition is not None:
+            joined, whole = both(self.frame.condition, condition)
+            if whole and compatible(joined):
+                yield each._replace(condition=joined, settled=True)
 
     def _status(self, each: Constraint, mapped: Constraint | None) -> str | None:
         """What this call hands to an operation: "host" for host data, "open" for what its own callers hand over."""
