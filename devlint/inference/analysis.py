@@ -14,6 +14,7 @@ from devlint.inference.observed.collect import Observer
 from devlint.inference.observed.emit import events
 from devlint.inference.observed.events import Inferred
 from devlint.inference.observed.handed import run_again
+from devlint.inference.observed.standing import Standing
 from devlint.inference.program.definitions import File
 from devlint.inference.program.neighbours import Neighbours
 from devlint.inference.program.project import Project
@@ -72,12 +73,13 @@ def infer(
     observer = Observer(os.path.abspath(source.path)) if observes else None
     analyser = Analyser(project, observer)
     found = [event for event, _ in judged(analyser, tree, source, targets, around)]
-    observed = _observed(analyser, observer, source, tuple(observes)) if observer is not None else []
+    texts = Texts(os.path.abspath(source.path), source, around.source if around is not None else None)
+    observed = _observed(analyser, observer, texts, tuple(observes)) if observer is not None else []
     return Result(found, observed, project.read)
 
 
 def _observed(
-    analyser: Analyser, observer: Observer, source: Source, kinds: tuple[type[Inferred], ...]
+    analyser: Analyser, observer: Observer, texts: Texts, kinds: tuple[type[Inferred], ...]
 ) -> list[Inferred]:
     """The events of what was observed in a file that was judged."""
     file = analyser.project.files[observer.path]
@@ -89,7 +91,8 @@ def _observed(
         for (_, _, shape), summary in analyser.summaries.items():
             if shape and summary is not None and summary.frame is not None:
                 observer.shaped[summary.frame] = frozenset(name for name, _ in shape)
-        return events(observer, file, source, (*_runs(analyser, file), *observer.runs), kinds)
+        standing = Standing(analyser, observer, file)
+        return events(standing, texts, (*_runs(analyser, file), *observer.runs), kinds)
     finally:
         sys.setrecursionlimit(limit)
 

@@ -294,3 +294,202 @@ def test_mismatches_are_the_same_whether_or_not_events_are_asked_for() -> None:
     source = Source("case.py", text.encode(), text)
     first, second = (infer(ast.parse(text), source, None, observes=each).mismatches for each in ((Inferred,), ()))
     assert [(each.span, each.code, each.evidence) for each in first] == [(e.span, e.code, e.evidence) for e in second]
+
+
+# -- where a field of an object is, and what an argument is given
+
+
+OBJECT = """\
+class A:
+    def __init__(self):
+        {make}
+    def shrink(self):
+        self.net.half()
+{more}
+"""
+
+
+def of_object(make: str, more: str = "") -> list[Part]:
+    """What `self.net` is known to be in a method of a class whose constructor does `make`."""
+    code = OBJECT.format(make=make, more=more)
+    return [each.receiver for each in calls(code, "half") if each.receiver is not None]
+
+
+ON_CPU = {
+    "made by a class of torch": ("self.net = nn.Linear(3, 3)", ""),
+    "made by a function": ("self.net = build(3)", "def build(n):\n    return nn.Sequential(nn.Linear(n, n))\n"),
+    "made by a class of the file": (
+        "self.net = Net()",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = nn.Linear(3, 3)\n",
+    ),
+    "moved to the CPU": ("self.net = nn.Linear(3, 3).to('cpu')", ""),
+    "made by a method": (
+        "self.net = self.build()",
+        "    def build(self):\n        return nn.Linear(3, 3)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", ON_CPU)
+def test_field_is_where_the_constructor_puts_it(way: str) -> None:
+    parts = of_object(*ON_CPU[way])
+    assert [(part.kind, part.is_on("cpu"), part.evidence) for part in parts] == [("module", True, "proved")]
+
+
+def test_field_is_where_the_constructor_of_a_base_puts_it() -> None:
+    code = (
+        "class B:\n    def __init__(self):\n        self.net = nn.Linear(3, 3)\n"
+        "class C(B):\n    def f(self):\n        self.net.half()\n"
+    )
+    assert [each.receiver.is_on("cpu") for each in calls(code, "half") if each.receiver] == [True]
+
+
+def test_tensor_in_a_field_is_where_the_constructor_puts_it() -> None:
+    parts = of_object("self.net = torch.zeros(3)")
+    assert [(part.kind, part.is_on("cpu")) for part in parts] == [("tensor", True)]
+
+
+ELSEWHERE = {
+    "moved by the constructor": ("self.net = nn.Linear(3, 3).cuda()", ""),
+    "moved by another method": ("self.net = nn.Linear(3, 3)", "    def start(self):\n        self.net.cuda()\n"),
+    "replaced by another method": (
+        "self.net = nn.Linear(3, 3)",
+        "    def start(self):\n        self.net = nn.Linear(3, 3).cuda()\n",
+    ),
+    "moved by a user of the object": ("self.net = nn.Linear(3, 3)", "def main():\n    a = A()\n    a.net.cuda()\n"),
+    "moved by a function that gets it": (
+        "self.net = nn.Linear(3, 3)\n        move(self.net)",
+        "def move(net):\n    net.cuda()\n",
+    ),
+    "made by what cannot be read": ("self.net = make(3)", ""),
+    "put on the device that is chosen": (
+        "self.net = nn.Linear(3, 3).to('cuda' if torch.cuda.is_available() else 'cpu')",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", ELSEWHERE)
+def test_field_that_is_moved_is_not_on_the_cpu(way: str) -> None:
+    assert [part for part in of_object(*ELSEWHERE[way]) if part.is_on("cpu")] == []
+
+
+def test_part_of_a_module_is_where_the_module_is() -> None:
+    code = (
+        "class A(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.net = nn.Linear(3, 3)\n"
+        "    def shrink(self):\n        self.net.half()\n"
+    )
+    (found,) = calls(code, "half")
+    assert found.receiver is not None
+    assert [(each.device, each.expression) for each in found.receiver.places] == [
+        (None, "next(self.net.parameters()).device")
+    ]
+
+
+def test_move_in_the_method_counts_from_there() -> None:
+    code = OBJECT.format(make="self.net = nn.Linear(3, 3)", more="        self.net.cuda()\n        self.net.half()\n")
+    first, second = calls(code, "half")
+    assert first.receiver is not None and second.receiver is not None
+    assert [each.is_on("cpu") for each in (first.receiver, second.receiver)] == [True, False]
+
+
+def test_line_that_made_a_field_explains_where_it_is() -> None:
+    code = OBJECT.format(make="self.net = nn.Linear(3, 3)", more="")
+    (event,) = calls(code, "half")
+    assert [(each.text, each.span.start > 0) for each in event.because] == [("created on the CPU here", True)]
+
+
+PASSED = {
+    "to a function": "def f(net):\n    net.half()\nf({m})\n",
+    "to an annotated argument": "def f(net: nn.Module):\n    net.half()\nf({m})\n",
+    "through two functions": "def g(net):\n    net.half()\ndef f(net):\n    g(net)\nf({m})\n",
+    "to a constructor": (
+        "class A:\n    def __init__(self, net):\n        self.net = net\n    def f(self):\n        self.net.half()\n"
+        "A({m}).f()\n"
+    ),
+    "to a method": "class A:\n    def f(self, net):\n        net.half()\nA().f({m})\n",
+    "to an inner function": "def f():\n    def g(net):\n        net.half()\n    g({m})\nf()\n",
+    "by name": "def f(*, net):\n    net.half()\nf(net={m})\n",
+}
+
+
+@pytest.mark.parametrize("way", PASSED)
+def test_argument_is_where_a_call_puts_it(way: str) -> None:
+    found = calls(PASSED[way].format(m="nn.Linear(3, 3)"), "half")
+    on_cpu = [
+        (each.receiver.evidence, each.because[-1].text)
+        for each in found
+        if each.receiver and each.receiver.is_on("cpu")
+    ]
+    assert on_cpu == [("called", "passed in here")]
+
+
+@pytest.mark.parametrize("way", PASSED)
+def test_argument_that_every_call_puts_on_a_card_is_not_on_the_cpu(way: str) -> None:
+    found = calls(PASSED[way].format(m="nn.Linear(3, 3).cuda()"), "half")
+    parts = [each.receiver for each in found if each.receiver is not None]
+    assert [part for part in parts if part.is_on("cpu")] == []
+    assert [part.evidence for part in parts if part.is_on("cuda")] == ["called"]
+
+
+def test_two_calls_that_put_it_elsewhere_are_two_events() -> None:
+    found = calls("def f(net):\n    net.half()\nf(nn.Linear(3, 3))\nf(nn.Linear(3, 3).cuda())\n", "half")
+    known = [[place.device for place in each.receiver.places] for each in found if each.receiver]
+    assert sorted(filter(any, known)) == [["cpu"], ["cuda"]]
+
+
+NOT_HANDED = {
+    "moved before the call": "def f(net):\n    net.half()\nnet = nn.Linear(3, 3)\nnet.cuda()\nf(net)\n",
+    "moved by the function": "def f(net):\n    net.cuda()\n    net.half()\nf(nn.Linear(3, 3))\n",
+    "moved between the constructor and the method": (
+        "class A:\n    def __init__(self, net):\n        self.net = net\n    def f(self):\n        self.net.half()\n"
+        "net = nn.Linear(3, 3)\na = A(net)\nnet.cuda()\na.f()\n"
+    ),
+    "not reached by this call": (
+        "def f(net, small):\n    if small:\n        net.half()\nf(nn.Linear(3, 3), False)\nf(nn.Linear(3, 3).cuda(), True)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", NOT_HANDED)
+def test_argument_that_is_moved_is_not_on_the_cpu(way: str) -> None:
+    found = calls(NOT_HANDED[way], "half")
+    assert [each.receiver for each in found if each.receiver and each.receiver.is_on("cpu")] == []
+
+
+def test_argument_is_where_it_was_at_the_call_and_not_later() -> None:
+    found = calls("def f(net):\n    net.half()\nnet = nn.Linear(3, 3)\nf(net)\nnet.cuda()\n", "half")
+    assert [each.receiver.is_on("cpu") for each in found if each.receiver and each.receiver.evidence == "called"] == [
+        True
+    ]
+
+
+def test_argument_of_a_function_call_is_where_a_call_of_the_project_puts_it() -> None:
+    found = calls("def f(x: torch.Tensor):\n    return torch.relu(x)\nf(torch.ones(3))\n", "torch.relu")
+    assert [each.arguments["0"].is_on("cpu") for each in found if each.arguments["0"].evidence == "called"] == [True]
+
+
+def test_device_that_was_tested_decides_the_place() -> None:
+    code = (
+        "def f():\n    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\n"
+        "    net = nn.Linear(3, 3).to(device)\n    if device.type != 'cpu':\n        net.half()\n    else:\n"
+        "        net.half()\n"
+    )
+    found = [[place.device for place in each.receiver.places] for each in calls(code, "half") if each.receiver]
+    assert found == [["cuda"], ["cpu"]]
+
+
+def test_place_is_given_once() -> None:
+    (found,) = calls("for net in [nn.Linear(3, 3), nn.Linear(3, 3)]:\n    net.half()\n", "half")
+    assert found.receiver is not None
+    assert [each.device for each in found.receiver.places] == ["cpu"]
+
+
+def test_place_under_a_condition_names_it() -> None:
+    code = "def f(fast):\n    net = nn.Linear(3, 3)\n    if fast:\n        net.cuda()\n    net.half()\n"
+    (found,) = calls(code, "half")
+    assert found.receiver is not None
+    assert {(each.device, each.when) for each in found.receiver.places} == {
+        ("cpu", "`fast` is false"),
+        ("cuda", "`fast` is true"),
+    }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from devlint.inference.observed.clocks import Clocks
-from devlint.inference.program.definitions import Class
+from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.instantiate import Instance
 from devlint.inference.summary.watching import Watch
@@ -36,7 +37,8 @@ class Observer(Watch):
         self.path = path
         self.seen: dict[int, dict[Frame, Sight]] = {}  # by the identity of the expression's node
         self.calls: dict[int, list[Instance]] = {}  # by the identity of the called function's node
-        self.runs: dict[Frame, Instance] = {}  # the runs with what a call hands over, and that call
+        self.runs: dict[Frame, list[Instance]] = {}  # the runs with what calls hand over, and these calls
+        self._then: dict[int, Instance] = {}  # by the identity of a call: the call with the state when it was made
         self.asked: dict[int, frozenset[str]] = {}  # by a function: the names of which it asks what they are
         self.shaped: dict[Frame, frozenset[str]] = {}  # by a run for classes of arguments: the names of these
         self.clocks = Clocks()
@@ -65,9 +67,39 @@ class Observer(Watch):
     def called(self, instance: Instance) -> None:
         """A function of the project was called."""
         function = instance.summary.function
-        if function is not None:
-            self.calls.setdefault(id(function.node), []).append(instance)
-            self.clocks.called(instance)
+        if function is None:
+            return
+        self.calls.setdefault(id(function.node), []).append(instance)
+        if function.file.path == self.path and _is_real(instance):
+            frame = replace(instance.frame, state=instance.frame.state.copy())
+            self._then[id(instance)] = Instance(frame, instance.summary, instance.bindings, instance.node)
+        self.clocks.called(instance)
+
+    def then(self, instance: Instance) -> Instance:
+        """A call with what held when it was made."""
+        return self._then.get(id(instance), instance)
+
+    def real_calls(self, function: Function) -> list[Instance]:
+        """The calls of a function that the code makes."""
+        return [each for each in self.calls.get(id(function.node), ()) if _is_real(each)]
+
+    def holding(self, root: str) -> Iterator[tuple[Instance, str]]:
+        """The calls that hand over what a root stands for: an argument of a constructor, or of a method that binds a field."""
+        holder, _, name = root.rpartition(":")
+        for instances in self.calls.values():
+            function = instances[0].summary.function
+            if function is not None and function.owner is not None and _holds(function, holder):
+                yield from ((each, name) for each in instances if _is_real(each))
+
+
+def _is_real(instance: Instance) -> bool:
+    """Whether the code makes a call, and not the inference to see what would come of it."""
+    return not isinstance(instance.node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module))
+
+
+def _holds(function: Function, holder: str) -> bool:
+    owner = function.owner.name if function.owner is not None else ""
+    return holder == (owner if function.name == "__init__" else f"{owner}.{function.name}")
 
 
 def sight_of(frame: Frame, value: Value) -> Sight:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from devlint import knowledge
 from devlint.facts.events import Guards
+from devlint.inference.events import ORIGINS, Texts, when
 from devlint.inference.observed import guards
-from devlint.inference.observed.collect import Observer, Sight
+from devlint.inference.observed.collect import Sight
 from devlint.inference.observed.events import (
     Inferred,
     InferredAssignment,
@@ -22,13 +23,15 @@ from devlint.inference.observed.events import (
 )
 from devlint.inference.observed.members import has, kind_of
 from devlint.inference.observed.resolve import Known, known
-from devlint.inference.program.definitions import Class, File, binding_of
+from devlint.inference.observed.standing import Standing, possible
+from devlint.inference.program.definitions import Class, binding_of
 from devlint.inference.summary.frame import Frame
-from devlint.inference.terms.places import Alternative, show_path
+from devlint.inference.terms.places import Alternative, Places, show_path
 from devlint.inference.terms.values import NOTHING, Value
 from devlint.model import Origin
-from devlint.source import Source
 
+#: The calls that hand a value over: the run in which each stands, and its node.
+Calls: TypeAlias = tuple[tuple[Frame, ast.AST], ...]
 _OPERATORS: Final[dict[type[ast.cmpop], str]] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
     ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
@@ -46,28 +49,30 @@ _NOTHING_SEEN: Final = Sight("unknown", (), False, None, None, None, NOTHING, fr
 
 
 def events(
-    observer: Observer, file: File, source: Source, live: Iterable[Frame], wanted: tuple[type[Inferred], ...]
+    standing: Standing, texts: Texts, live: Iterable[Frame], wanted: tuple[type[Inferred], ...]
 ) -> list[Inferred]:
     """The events of a file that are of these types.
 
     `live`: the runs that count; others were made before enough was known.
     """
-    emitter = _Emitter(observer, file, source, frozenset(live))
+    emitter = _Emitter(standing, texts, frozenset(live))
     emitter.wanted = wanted
-    guards.walk(file.tree, emitter.visit)
+    guards.walk(standing.file.tree, emitter.visit)
     return emitter.found
 
 
 class _Emitter:
-    def __init__(self, observer: Observer, file: File, source: Source, live: frozenset[Frame]) -> None:
-        self.observer = observer
-        self.file = file
-        self.source = source
+    def __init__(self, standing: Standing, texts: Texts, live: frozenset[Frame]) -> None:
+        self.standing = standing
+        self.observer = standing.observer
+        self.file = standing.file
+        self.texts = texts
+        self.source = texts.source
         self.live = live
         self.wanted: tuple[type[Inferred], ...] = ()
         self.found: list[Inferred] = []
         self.dropped: set[int] = set()  # calls that are whole statements
-        self.parts: dict[tuple[int, Frame], Part] = {}
+        self.things: dict[tuple[int, Frame], list[Known]] = {}
         self.called: set[int] = set()  # attributes that are called at once
 
     def visit(self, node: ast.AST, under: Guards, function: str) -> None:
@@ -87,22 +92,25 @@ class _Emitter:
     def sight(self, frame: Frame, node: ast.expr) -> Sight:
         return self.observer.seen.get(id(node), {}).get(frame, _NOTHING_SEEN)
 
-    def known(self, frame: Frame, node: ast.expr) -> Iterator[Known]:
+    def known(self, frame: Frame, node: ast.expr) -> list[Known]:
         """What an expression is in one run. A method that is read from an object is one, whatever it does."""
-        sight = self.sight(frame, node)
-        if isinstance(node, ast.Attribute) and _makes_up(self.sight(frame, node.value)):
-            sight = sight._replace(proved=False)
-        method = self._method(frame, node)
-        if method is not None:
-            sight = sight._replace(kind="bound", class_=method, proved=True)
-        yield from known(self.observer, frame, node, sight)
+        key = (id(node), frame)
+        if key not in self.things:
+            sight = self.sight(frame, node)
+            if isinstance(node, ast.Attribute) and _makes_up(self.sight(frame, node.value)):
+                sight = sight._replace(proved=False)
+            method = self._method(frame, node)
+            if method is not None:
+                sight = sight._replace(kind="bound", class_=method, proved=True)
+            self.things[key] = list(known(self.standing, frame, node, sight))
+        return self.things[key]
 
     def _method(self, frame: Frame, node: ast.expr) -> str | None:
         """The name of the method of a tensor or module that an attribute is."""
         if not isinstance(node, ast.Attribute):
             return None
         base = self.sight(frame, node.value)
-        proved = base.proved and next(known(self.observer, frame, node.value, base)).evidence != "likely"
+        proved = base.proved and self.known(frame, node.value)[0].evidence != "likely"
         if base.kind == "tensor" and proved and node.attr in knowledge.methods("Tensor"):
             return f"Tensor.{node.attr}"
         return None
@@ -112,23 +120,33 @@ class _Emitter:
         kind = "method" if sight.kind == "bound" else kind_of(sight)
         name = sight.class_.name if isinstance(sight.class_, Class) else sight.class_
         span = self.source.span(node)
-        places = tuple(_whereabouts(place) for place in sight.places) if kind != "method" else ()
+        places = _whereabouts(possible(sight), kind == "module") if kind != "method" else ()
         text = self.source.text[span.start : span.end]
         return Part(span, node, text, kind, name, places, each.evidence, sight.constant)
 
-    def first(self, frame: Frame, node: ast.expr) -> Part:
-        key = (id(node), frame)
-        if key not in self.parts:
-            self.parts[key] = self.part(node, next(self.known(frame, node)))
-        return self.parts[key]
+    def at(self, frame: Frame, node: ast.expr, calls: Calls) -> Known:
+        """What an expression is where these calls lead to the run, as far as they tell."""
+        found = self.known(frame, node)
+        return next((each for each in found if calls and each.calls[:1] == calls[:1]), found[0])
 
-    def because(self, each: Known) -> tuple[Origin, ...]:
-        """The calls that hand a value over."""
-        return tuple(
-            Origin(self.source.span(node), "passed in here")
-            for frame, node in each.calls
-            if frame.file is self.file and hasattr(node, "lineno")
-        )
+    def first(self, frame: Frame, node: ast.expr, calls: Calls = ()) -> Part:
+        return self.part(node, self.at(frame, node, calls))
+
+    def cases(self, frame: Frame, nodes: Iterable[ast.expr]) -> list[Calls]:
+        """The calls that hand over the values of these expressions, and none: each is an event of its own."""
+        found = [each.calls[:1] for node in nodes for each in self.known(frame, node)]
+        return list(dict.fromkeys(((), *found)))
+
+    def because(self, *parts: Known) -> tuple[Origin, ...]:
+        """Where values were made, and the calls that hand them over."""
+        found: list[Origin | None] = []
+        for each in parts:
+            for place in possible(each.sight):
+                if place.origin is not None:
+                    text = ORIGINS[place.origin.why]
+                    found.append(self.texts.origin(place.origin.file, place.origin.node, text))
+            found += [self.texts.origin(frame.path, node, "passed in here") for frame, node in each.calls]
+        return tuple(dict.fromkeys(each for each in found if each is not None))
 
     def add(self, event: Inferred) -> None:
         self.found.append(event)
@@ -139,39 +157,34 @@ class _Emitter:
         base, name = _method_of(node.func)
         said: set[tuple[object, ...]] = set()
         for frame in self.frames(node):
-            result = self.first(frame, node)
             if base is None or id(base) not in self.observer.seen:
                 qualified = self.file.qualified(node.func) or ast.unparse(node.func)
-                self._call(frame, node, under, function, qualified, None, result, said)
+                for calls in self.cases(frame, (each for _, each in _arguments(node))):
+                    self._call(frame, node, under, function, qualified, None, calls, said)
                 continue
             for each in self.known(frame, base):
-                self._call(frame, node, under, function, name, (base, each), result, said)
+                self._call(frame, node, under, function, name, (base, each), each.calls, said)
 
     def _call(
         self, frame: Frame, node: ast.Call, under: Guards, function: str, name: str,
-        receiver: tuple[ast.expr, Known] | None, result: Part, said: set[tuple[object, ...]],
+        receiver: tuple[ast.expr, Known] | None, calls: Calls, said: set[tuple[object, ...]],
     ) -> None:  # fmt: skip
         part = self.part(*receiver) if receiver is not None else None
         exists = has(frame, receiver[1].sight, part.kind, name) if receiver is not None and part is not None else None
         callee = self._callee(node, frame, receiver[1], name) if receiver is not None and part is not None else None
-        arguments = dict(self._arguments(frame, node))
+        arguments = {key: self.first(frame, each, calls) for key, each in _arguments(node)}
+        result = self.first(frame, node, calls)
         key = (name, _key(part), exists, callee.kind if callee else None, *map(_key, arguments.values()))
         if key in said:
             return
         said.add(key)
-        because = self.because(receiver[1]) if receiver is not None else ()
+        because = self.because(*[receiver[1]] if receiver else [self.at(frame, n, calls) for _, n in _arguments(node)])
         self.add(
             InferredCall(
                 self.source.span(node), node, because, under, {}, function, name, part, arguments, exists, callee, result,
                 id(node) in self.dropped,
             )
         )  # fmt: skip
-
-    def _arguments(self, frame: Frame, node: ast.Call) -> Iterator[tuple[str, Part]]:
-        for i, each in enumerate(node.args):
-            yield str(i), self.first(frame, each.value if isinstance(each, ast.Starred) else each)
-        for keyword in node.keywords:
-            yield keyword.arg or "**", self.first(frame, keyword.value)
 
     def _callee(self, node: ast.Call, frame: Frame, receiver: Known, name: str) -> Part | None:
         """What is called, where the receiver keeps a value under the name that is no method."""
@@ -209,7 +222,7 @@ class _Emitter:
                 if key in said or part.kind == "library":
                     continue
                 said.add(key)
-                exists, result = has(frame, each.sight, part.kind, name), self.first(frame, node)
+                exists, result = has(frame, each.sight, part.kind, name), self.first(frame, node, each.calls)
                 span = self.source.span(node)
                 self.add(
                     InferredAttribute(span, node, self.because(each), under, {}, function, name, part, exists, result)
@@ -217,28 +230,31 @@ class _Emitter:
 
     def compare(self, node: ast.Compare, under: Guards, function: str) -> None:
         sides = [node.left, *node.comparators]
-        for frame in self.frames(node)[:1]:
-            for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
-                self.add(
-                    InferredComparison(
-                        self.source.span(node), node, (), under, {}, function, _OPERATORS[type(operator)],
-                        self.first(frame, left), self.first(frame, right),
+        span = self.source.span(node)
+        for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
+            for frame in self.frames(node)[:1]:
+                for calls in self.cases(frame, (left, right)):
+                    x, y = self.at(frame, left, calls), self.at(frame, right, calls)
+                    parts = (self.part(left, x), self.part(right, y))
+                    because = self.because(x, y)
+                    self.add(
+                        InferredComparison(span, node, because, under, {}, function, _OPERATORS[type(operator)], *parts)
                     )
-                )  # fmt: skip
 
     def assign(
         self, node: ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign, under: Guards, function: str
     ) -> None:
         if node.value is None:
             return
+        span = self.source.span(node)
         for frame in self.frames(node.value)[:1]:
-            value = self.first(frame, node.value)
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                owner = target.value if isinstance(target, (ast.Attribute, ast.Subscript)) else None
-                there = self.first(frame, owner) if owner is not None else None
-                span = self.source.span(node)
-                text = ast.unparse(target)
-                self.add(InferredAssignment(span, node, (), under, {}, function, text, there, value))
+            for value in self.known(frame, node.value):
+                part, because = self.part(node.value, value), self.because(value)
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    owner = target.value if isinstance(target, (ast.Attribute, ast.Subscript)) else None
+                    there = self.first(frame, owner, value.calls) if owner is not None else None
+                    text = ast.unparse(target)
+                    self.add(InferredAssignment(span, node, because, under, {}, function, text, there, part))
 
 
 _ASSIGNMENT: Final = ((InferredAssignment, _Emitter.assign),)
@@ -295,15 +311,40 @@ def _makes_up(sight: Sight) -> bool:
     )
 
 
-def _whereabouts(each: Alternative) -> Whereabouts:
+def _arguments(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    """The arguments of a call by name, or by position."""
+    for i, each in enumerate(node.args):
+        yield str(i), each.value if isinstance(each, ast.Starred) else each
+    for keyword in node.keywords:
+        yield keyword.arg or "**", keyword.value
+
+
+def _whereabouts(places: Places, is_module: bool) -> tuple[Whereabouts, ...]:
+    """Each place once. One that holds under several conditions is likely where one of them is."""
+    found: dict[tuple[str | None, str | None], Whereabouts] = {}
+    for each in places:
+        new = Whereabouts(*_named(each, is_module), each.soft, bool(each.condition), when(each.condition))
+        known = found.setdefault(new[:2], new)
+        if known is not new:
+            found[new[:2]] = known._replace(
+                likely=known.likely or new.likely,
+                sometimes=known.sometimes and new.sometimes,
+                when=known.when if known.when == new.when else "",
+            )
+    return tuple(found.values())
+
+
+def _named(each: Alternative, is_module: bool) -> tuple[str | None, str | None]:
+    """The device that the code names, or the code that is the device."""
     tag, key = each.atom
-    device = None
     if tag == "at":
-        device = key[0] if key[1] is None else f"{key[0]}:{key[1]}"
-    expression = None
-    if tag in ("place", "names") and not key[0].startswith(("%", "@")) and ":" not in key[0]:
-        expression = show_path(key) + (".device" if tag == "place" else "")
-    return Whereabouts(device, expression, each.soft, bool(each.condition))
+        return (key[0] if key[1] is None else f"{key[0]}:{key[1]}"), None
+    if tag not in ("place", "names") or key[0].startswith(("%", "@")) or ":" in key[0]:
+        return None, None
+    path = show_path(key)
+    if tag == "names":
+        return None, path
+    return None, f"next({path}.parameters()).device" if is_module else f"{path}.device"
 
 
 def _key(part: Part | None) -> tuple[object, ...]:

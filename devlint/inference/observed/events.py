@@ -20,13 +20,14 @@ class Whereabouts(NamedTuple):
 
     `device`: a device that the code names, such as "cpu" or "cuda:1". `expression`: code that is the device, such as
     `x.device`. Both are None where nothing is known. `likely`: a step is not proved. `sometimes`: it is there under a
-    condition.
+    condition. `when`: the condition in words, as far as the code has words for it.
     """
 
     device: str | None
     expression: str | None
     likely: bool
     sometimes: bool
+    when: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class Part:
     "distribution", "list", "tuple", "dict", "iterator", "string", "number", "bool", "none", "device", "dtype", "size",
     "array", "function", "method", "class", "instance" (an object of a class of the project), a family of objects of other
     libraries ("Tokenizer", "DataFrame"), or "unknown". `class_name`: the qualified name of its class or of what made it, as
-    far as it is known; of a method its name. `places`: where it may be, or what a device names. `evidence`: who says so.
-    `constant`: of a string, number or bool.
+    far as it is known; of a method its name. `places`: where it may be, or what a device names; each place once.
+    `evidence`: who says so, of the kind and of the places. `constant`: of a string, number or bool.
     """
 
     span: Span

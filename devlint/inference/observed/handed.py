@@ -14,23 +14,25 @@ from devlint.inference.terms.values import Value
 #: How often one function is run again, and how far calls are followed.
 VARIANTS: Final = 3
 ROUNDS: Final = 3
+#: Calls that hand over the same that are told apart by where it is.
+CALLS: Final = 12
 
 
 def run_again(analyser: Analyser, observer: Observer, file: File) -> None:
     """Let the observer see the functions of a file with what their calls hand over."""
-    done: set[Hashable] = set()
+    done: dict[Hashable, list[Instance]] = {}
     count: dict[int, int] = {}
     for _ in range(ROUNDS):
         pending = [
-            (instance, handed)
+            (instance, handed, done[key])
             for instances in list(observer.calls.values())
             for instance in instances
-            for handed in _new(instance, file, done)
+            for key, handed in _new(instance, file, done)
             if not _is_redefined(analyser, instance)
         ]
         if not pending:
             return
-        for instance, handed in pending:
+        for instance, handed, alike in pending:
             function = id(instance.summary.function.node) if instance.summary.function is not None else 0
             count[function] = count.get(function, 0) + 1
             if count[function] <= VARIANTS:
@@ -38,7 +40,7 @@ def run_again(analyser: Analyser, observer: Observer, file: File) -> None:
                 frame = analyser.run_with(instance.summary, handed, instance.frame.heap)
                 observer.clocks.handed = None
                 if frame is not None:
-                    observer.runs[frame] = instance
+                    observer.runs[frame] = alike
 
 
 def _is_redefined(analyser: Analyser, instance: Instance) -> bool:
@@ -52,8 +54,13 @@ def _is_redefined(analyser: Analyser, instance: Instance) -> bool:
     return first is not None and last is not None and is_function and last.ref[0] is not first
 
 
-def _new(instance: Instance, file: File, done: set[Hashable]) -> Iterator[dict[str, Value]]:
-    """What a call hands over, where it tells more than the function does and than the calls before."""
+def _new(
+    instance: Instance, file: File, done: dict[Hashable, list[Instance]]
+) -> Iterator[tuple[Hashable, dict[str, Value]]]:
+    """What a call hands over, where it tells more than the function does and than the calls before.
+
+    `done`: by what is handed over, the calls that do so.
+    """
     summary = instance.summary
     function = summary.function
     if function is None or function.file is not file:
@@ -64,9 +71,12 @@ def _new(instance: Instance, file: File, done: set[Hashable]) -> Iterator[dict[s
         return
     said = frozenset((name, value.kind, _class_of(instance, value)) for name, value in known.items())
     key = (id(function.node), id(summary.site.receiver), said)
-    if key not in done:
-        done.add(key)
-        yield known
+    alike = done.get(key)
+    if alike is None:
+        done[key] = [instance]
+        yield key, known
+    elif len(alike) < CALLS and instance not in alike:
+        alike.append(instance)
 
 
 def _is_known(value: Value) -> bool:

@@ -10,10 +10,12 @@ from devlint import knowledge
 from devlint.inference.observed.collect import Observer, Sight, sight_of
 from devlint.inference.observed.events import Evidence
 from devlint.inference.observed.members import kind_of
+from devlint.inference.observed.standing import Standing
 from devlint.inference.program.definitions import Class, File, Function, dotted
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.instantiate import Instance
 from devlint.inference.summary.parameters import declared
+from devlint.inference.terms.places import Places
 from devlint.inference.terms.values import Value
 
 #: Calls between where a value is made and where it is used.
@@ -42,25 +44,48 @@ class Known(NamedTuple):
     calls: tuple[tuple[Frame, ast.AST], ...] = ()
 
 
-def known(observer: Observer, frame: Frame, node: ast.expr, sight: Sight) -> Iterator[Known]:
-    """What an expression is: itself where the function tells, else each thing that it is given."""
+def known(standing: Standing, frame: Frame, node: ast.expr, sight: Sight) -> Iterator[Known]:
+    """What an expression is: itself where the function tells, and each thing that it is given."""
+    observer = standing.observer
     handed = observer.runs.get(frame)
     if handed is not None:
-        if _is_asked(observer, frame, _root(node)):
-            yield Known(sight, "likely")
-        else:
-            yield Known(sight, "called" if sight.proved else "likely", ((handed.frame, handed.node),))
+        is_sure = sight.proved and not _is_asked(observer, frame, _root(node))
+        yield from _by_these(standing, handed, sight, "called" if is_sure else "likely")
         return
     if sight.kind != "unknown" or kind_of(sight) != "unknown" or sight.path is None:
-        yield Known(sight, _evidence(observer, frame, sight))
+        yield from _by_any(standing, frame, sight, _evidence(observer, frame, sight))
         return
     found = False
     if not _is_asked(observer, frame, sight.path[0]):
-        for each in _given(observer, frame, sight, CHAIN):
+        for each in _given(standing, frame, sight, CHAIN):
             found = True
             yield each
     if not found:
         yield Known(sight, "likely")
+
+
+def _by_these(standing: Standing, calls: list[Instance], sight: Sight, evidence: Evidence) -> Iterator[Known]:
+    """What a value is in a run with what these calls hand over: where each of them puts it."""
+    said: set[Places] = set()
+    for instance in calls:
+        for there, steps in standing.at_call(instance, sight, CHAIN):
+            if there.places not in said:
+                said.add(there.places)
+                yield Known(there, evidence, steps)
+    if not said:
+        first = calls[0]
+        yield Known(sight, evidence, ((first.frame, first.node),))
+
+
+def _by_any(standing: Standing, frame: Frame, sight: Sight, evidence: Evidence) -> Iterator[Known]:
+    """What a value of a known kind is: as the function and its object tell, and as its calls do."""
+    own = standing.on_object(frame, sight)
+    found: dict[Places, Known] = {}
+    for there, steps in standing.by_calls(frame, own, CHAIN) if sight.proved else ():
+        found.setdefault(there.places, Known(there, "called", steps))
+    if not found or evidence != "called":
+        yield Known(own, evidence)
+    yield from found.values()
 
 
 def _evidence(observer: Observer, frame: Frame, sight: Sight) -> Evidence:
@@ -85,7 +110,7 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _given(observer: Observer, frame: Frame, sight: Sight, depth: int) -> Iterator[Known]:
+def _given(standing: Standing, frame: Frame, sight: Sight, depth: int) -> Iterator[Known]:
     assert sight.path is not None
     path = sight.path
     annotated = _declared(frame, path)
@@ -98,40 +123,28 @@ def _given(observer: Observer, frame: Frame, sight: Sight, depth: int) -> Iterat
         kept = frame.heap.get(("path", ("self",))).template
         value = kept.thing.fields.get(path[1]) if kept is not None else None
         if value is not None and value.path is not None and value.path != path:
-            yield from _given(observer, frame, sight._replace(path=value.path), depth - 1)
+            yield from _given(standing, frame, sight._replace(path=value.path), depth - 1)
         return
     if len(path) == 1 and ":" in path[0]:
-        for instance, name in _calls(observer, path[0]):
-            yield from _handed(observer, instance, name, sight, depth)
+        for instance, name in standing.observer.holding(path[0]):
+            yield from _handed(standing, instance, name, sight, depth)
 
 
-def _handed(observer: Observer, instance: Instance, name: str, sight: Sight, depth: int) -> Iterator[Known]:
+def _handed(standing: Standing, instance: Instance, name: str, sight: Sight, depth: int) -> Iterator[Known]:
     """What one call hands over, where the call does not rule out that the place is reached."""
     value = instance.bindings.get(name)
     if value is None or instance.condition(sight.condition) is None:
         return
     step = (instance.frame, instance.node)
-    there = sight_of(instance.frame, value)
+    there = sight_of(standing.observer.then(instance).frame, value)
+    if there.places != sight_of(instance.frame, value).places:
+        there = there._replace(places=())  # it was moved after it was handed over
     if there.kind != "unknown" or kind_of(there) != "unknown":
-        if there.proved:
-            yield Known(there, "called", (step,))
+        for each in _by_any(standing, instance.frame, there, "called") if there.proved else ():
+            yield Known(each.sight, "called", (step, *each.calls))
     elif there.path is not None:
-        for each in _given(observer, instance.frame, there, depth - 1):
+        for each in _given(standing, instance.frame, there, depth - 1):
             yield Known(each.sight, each.evidence, (step, *each.calls))
-
-
-def _calls(observer: Observer, root: str) -> Iterator[tuple[Instance, str]]:
-    """The calls that hand over what a root stands for: an argument of a constructor, or of a method that binds a field."""
-    holder, _, name = root.rpartition(":")
-    for instances in observer.calls.values():
-        function = instances[0].summary.function
-        if function is not None and function.owner is not None and _holds(function, holder):
-            yield from ((each, name) for each in instances)
-
-
-def _holds(function: Function, holder: str) -> bool:
-    owner = function.owner.name if function.owner is not None else ""
-    return holder == (owner if function.name == "__init__" else f"{owner}.{function.name}")
 
 
 def _declared(frame: Frame, path: tuple[str, ...]) -> Value | None:

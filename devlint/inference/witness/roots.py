@@ -202,7 +202,7 @@ def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iter
         return
     story = settled.story
     fields = moved_from_outside(file)
-    early = _before_any_move(class_)
+    early = before_any_move(class_)
     for method in _methods(class_):
         if method.name in early:
             continue  # judged where the constructor calls it
@@ -231,7 +231,7 @@ def _unmoved(
             analyser.watch.silent(each, None, site, "moved outside")
 
 
-def _before_any_move(class_: Class) -> frozenset[str]:
+def before_any_move(class_: Class) -> frozenset[str]:
     """The methods of a module that only its constructor uses: they run before anybody can move it."""
     if not class_.is_module:
         return frozenset()
