@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import types
+from collections.abc import Iterator
 from typing import Final
 
 from devlint import knowledge
 from devlint.inference.observed.collect import Sight
-from devlint.inference.program.definitions import Class, Function
+from devlint.inference.program.definitions import Class, File, Function
 from devlint.inference.summary.frame import Frame
 
 #: Python's own types [Python's library reference, "Built-in Types"].
@@ -137,11 +138,19 @@ def _is_given(class_: Class, name: str) -> bool:
 
 def _binds(class_: Class, name: str) -> bool:
     """Whether some code of the file may bind the name on an object: `x.name = ...`, `setattr(x, ...)`, `x.__dict__`."""
-    for nodes in class_.file.nodes.values():
+    file = class_.file
+    if file.bound is None:
+        file.bound = frozenset(_bound(file))
+    return name in file.bound or "*" in file.bound
+
+
+def _bound(file: File) -> Iterator[str]:
+    for nodes in file.nodes.values():
         for node in nodes:
             if isinstance(node, ast.Attribute):
-                if node.attr == "__dict__" or (node.attr == name and isinstance(node.ctx, ast.Store)):
-                    return True
+                if node.attr == "__dict__":
+                    yield "*"
+                elif isinstance(node.ctx, ast.Store):
+                    yield node.attr
             elif isinstance(node, ast.Name) and node.id in ("setattr", "vars"):
-                return True
-    return False
+                yield "*"

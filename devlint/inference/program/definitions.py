@@ -77,6 +77,7 @@ class File:
     sets_default_device: bool = False  # somewhere, for all that it runs later
     nodes: dict[int, list[ast.AST]] = field(default_factory=dict)  # see `nodes_of`
     moved_outside: frozenset[str] | None = None  # the fields that code moves on other objects, once that was asked
+    bound: frozenset[str] | None = None  # the attributes that code binds, "*" for any, once that was asked
 
     def nodes_of(self, function: ast.AST) -> list[ast.AST]:
         """The names, attributes, items and calls in a function, those in functions inside it left out."""
