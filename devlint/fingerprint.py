@@ -34,7 +34,7 @@ def code_stamp(plugins: tuple[str, ...] = ()) -> bytes:
         found = _folder(package)
         if found is not None:
             states += _states(found)
-    return digest(__version__, sys.version_info[:2], sys.implementation.name, *states)
+    return digest(__version__, sys.version_info[:2], sys.implementation.name, *plugins, *states)
 
 
 def settings_stamp(code: bytes, settings: Settings) -> bytes:
@@ -74,4 +74,6 @@ def _packages_of(plugins: tuple[str, ...]) -> list[str]:
         return []
     from devlint.registry import announced
 
-    return sorted({point.value.partition(":")[0].partition(".")[0] for point in announced() if point.name in plugins})
+    return sorted(
+        {point.value.partition(":")[0].partition(".")[0] for point in announced(plugins) if point.name in plugins}
+    )

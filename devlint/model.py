@@ -74,6 +74,7 @@ class RuleMeta:
     `portability`: of the rule's findings, where they do not say otherwise.
     `gives_way`: the codes of rules that say more of the same expression; where one of them reports it, this one does not.
     `preview`: a new rule, whose findings may change with any version; it is opt-in, as `mark` says too.
+    `needs_inference`: all events of the rule come from the new inference. `Rule` sets it; a rule does not.
     """
 
     code: str
@@ -88,6 +89,7 @@ class RuleMeta:
     portability: Portability | None = None
     gives_way: tuple[str, ...] = ()
     preview: bool = False
+    needs_inference: bool = False
 
     @property
     def mark(self) -> str:

@@ -8,7 +8,10 @@ longer than linting a small file.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from devlint import shipped
@@ -30,14 +33,31 @@ def load_rules(plugins: Iterable[str] = ()) -> tuple[Rule[Any], ...]:
     and when there is no rule at all.
     """
     names = [name for name in dict.fromkeys(plugins) if name != BUILTIN]
-    return collect([Shipped(), *(announced() if names else ())], names)
+    return collect([Shipped(), *(announced(names) if names else ())], names)
 
 
-def announced() -> Iterable[EntryPoint]:
-    """The entry points of all installed packages."""
+def announced(plugins: Iterable[str] = ()) -> list[EntryPoint]:
+    """The entry points of all installed packages. Those that are named can be imported from then on.
+
+    devlint leaves the folder in which it runs off the path. A package that is installed from there in editable form is no
+    part of the checked tree alone: what installed it says where it lies, and that is put behind everything else.
+    """
     from importlib.metadata import entry_points
 
-    return entry_points(group=GROUP)
+    found = list(entry_points(group=GROUP))
+    for point in found:
+        if point.name in plugins:
+            sys.path += [folder for folder in _editable(point) if folder not in sys.path]
+    return found
+
+
+def _editable(point: EntryPoint) -> Iterator[str]:
+    """The folders that an installed package names in its `.pth` files [site, PEP 660; the files are listed in its RECORD]."""
+    for file in (point.dist.files if point.dist is not None else None) or ():
+        if file.suffix == ".pth" and len(file.parts) == 1:
+            with suppress(OSError, UnicodeDecodeError):
+                lines = file.locate().read_text(encoding="utf-8").splitlines()
+                yield from (line for line in lines if os.path.isabs(line) and os.path.isdir(line))
 
 
 class Shipped:

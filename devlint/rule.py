@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from devlint.errors import RuleLoadError
 from devlint.facts.events import Event
+from devlint.inference.events import DeviceMismatch
+from devlint.inference.observed.events import Inferred
 from devlint.model import Finding, LeftAlone, RuleMeta, Span
 
 if TYPE_CHECKING:
@@ -82,6 +85,8 @@ class Rule(ABC, Generic[E]):
             raise RuleLoadError(f"{cls.__module__}.{cls.__qualname__}: `event` must be a type of event")
         if not _CODE.match(meta.code) or not _NAME.match(meta.name) or not meta.summary:
             raise RuleLoadError(f"{cls.__module__}.{cls.__qualname__}: bad code, name or summary in {meta}")
+        if all(issubclass(kind, (Inferred, DeviceMismatch)) for kind in (event, *cls.also)):
+            cls.meta = replace(meta, needs_inference=True)
 
     @abstractmethod
     def suspects(self, event: E, facts: Facts) -> bool:

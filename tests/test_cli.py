@@ -184,6 +184,7 @@ def test_rule_as_json(run: Run) -> None:
     assert (one["code"], one["name"], one["since"]) == ("DEV501", "create-then-move", "0.1.0")
     assert set(one) == {
         "code", "name", "summary", "level", "severity", "fix", "since", "opt_in", "preview", "words", "explanation", "options",
+        "needs_inference",
         "url",
     }  # fmt: skip
     rows = json.loads(run("rule", "--all", "--output-format", "json").out)
@@ -324,6 +325,13 @@ def test_a_plugin_that_is_not_installed_is_an_error(run: Run) -> None:
     result = run("a.py")
     assert (result.code, result.out) == (2, "")
     assert "not-there" in result.err
+
+
+def test_a_plugin_that_is_not_installed_is_an_error_after_a_run_without_it_too(run: Run) -> None:
+    write(a=CLEAN)
+    assert run("a.py").code == 0
+    Path("devlint.toml").write_text('plugins = ["not-there"]\n')
+    assert run("a.py").err.startswith("error: no installed package provides rules as 'not-there'")
 
 
 def test_show_files_lists_what_would_be_checked(run: Run) -> None:

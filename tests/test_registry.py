@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from devlint.api import Event, Facts, Finding, Rule, RuleMeta, Severity, Site
 from devlint.errors import RuleLoadError
 from devlint.registry import GROUP, check_rules, collect, load_rules
+from devlint.safe_path import safe_path
 
 
 class Base(Rule[Event]):
@@ -139,3 +142,48 @@ def test_rules_of_an_installed_package_are_used_when_it_is_named(
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "ABC001" in {r.meta.code for r in load_rules(["spare"])}
     assert "ABC001" not in {r.meta.code for r in load_rules()}
+
+
+def editable(tmp_path: Path, name: str, record: str) -> Path:
+    """A package that is installed in editable form: its metadata lie apart, and a `.pth` file leads to its folder."""
+    folder, installed = tmp_path / "project", tmp_path / "installed"
+    folder.mkdir()
+    (folder / f"{name}_rules.py").write_text(PACKAGE)
+    metadata = installed / f"{name}_rules-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-rules\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {name}_rules:RULES\n")
+    (metadata / "RECORD").write_text(record)
+    (installed / f"_{name}.pth").write_text(f"import os\n{folder}\n")
+    return folder
+
+
+def run_inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As devlint begins in the folder: its path is made safe."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [str(folder.parent / "installed"), str(folder), *sys.path])
+    monkeypatch.setattr(sys, "path", safe_path())
+    assert str(folder) not in sys.path
+
+
+def test_package_that_is_installed_in_editable_form_from_the_current_folder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_inside(editable(tmp_path, "here", "_here.pth,,\n"), monkeypatch)
+    assert "ABC001" in {r.meta.code for r in load_rules(["here"])}
+    assert sys.path[-1] == os.getcwd()
+
+
+def test_folder_of_an_editable_package_that_nobody_names_stays_off_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = editable(tmp_path, "unnamed", "_unnamed.pth,,\n")
+    run_inside(folder, monkeypatch)
+    load_rules()
+    assert str(folder) not in sys.path
+
+
+def test_path_file_of_another_package_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_inside(editable(tmp_path, "foreign", "foreign_rules-1.0.dist-info/METADATA,,\n"), monkeypatch)
+    with pytest.raises(RuleLoadError, match="No module named 'foreign_rules'"):
+        load_rules(["foreign"])

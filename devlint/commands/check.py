@@ -117,6 +117,7 @@ class Check:
                 raise UsageError("standard input is closed")
             self._stdin = sys.stdin.buffer.read()
         tasks = self._tasks(found.targets)
+        self._tell_idle(tasks)
         if not found.targets and not found.problems and not found.excluded:
             self._warn(f"no Python files found in {', '.join(self._args.paths or ['.'])}")
         tally = _Tally(errors=len(found.problems))
@@ -181,6 +182,20 @@ class Check:
             self._finder.config_for("."), os.getcwd()
         )  # a misspelt selector is an error without a file too
         return [self._task(target, rulebook) for target in targets]
+
+    def _tell_idle(self, tasks: Iterable[Task]) -> None:
+        """Name the selected rules that report nothing because the settings do not switch the new inference on."""
+        sets = {task.plugins for task in tasks}
+        needing = {p: [m for m in self._rulebook.metas(p) if m.needs_inference] for p in sets}
+        idle = {
+            f"{meta.code} ({meta.name})"
+            for task in tasks
+            if needing[task.plugins] and task.settings.inference != "new"
+            for meta in needing[task.plugins]
+            if meta.code in task.settings.select
+        }
+        for name in sorted(idle):
+            self._warn(f'{name} reports nothing without `inference = "new"` in the settings, or `--inference new`')
 
     def _titles(self, tasks: Iterable[Task]) -> dict[str, str]:
         """What each rule flags, by code: the metadata that the settings of the tasks came from."""

@@ -97,6 +97,8 @@ _SURE: dict[Level, str] = {
         f"Some findings of this rule follow from the code, without an assumption.\nThe others assume that {_ASSUMED}."
     ),
 }
+#: What a rule says that judges events of the new inference alone.
+_NEEDS = 'The rule needs the new inference: `inference = "new"` in the settings, or `--inference new`.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ class Explained:
         ]
         if self.meta.opt_in:
             rows = [f'* `extend-select = ["{code}"]` turns the rule on.', *rows]
+        if self.meta.needs_inference:
+            rows.append('* `inference = "new"` is necessary. Without it, the rule reports nothing.')
         if "assume" in self.meta.level:
             rows.append(
                 "* `assume-accelerator = false` turns off the findings that assume that a value may be on an accelerator."
@@ -149,6 +153,7 @@ class Explained:
             "since": meta.since,
             "opt_in": meta.opt_in,
             "preview": meta.preview,
+            "needs_inference": meta.needs_inference,
             "words": list(meta.words),
             "explanation": self.text,
             "options": self.options,
@@ -233,4 +238,6 @@ def _page(rule: Explained, style: Style) -> str:
     first, _, rest = rule.text.partition("\n\n")
     if meta.code not in _OWN:
         first = f"{first}\n\n{_SURE[meta.level]}"
+    if meta.needs_inference:
+        first = f"{first}\n\n{_NEEDS}"
     return f"{title}\n\n{facts}\n\n{first}\n\n{rest}\n{rule.options}"

@@ -51,6 +51,7 @@ def check_fixture(path: Path, linter: Linter) -> list[str]:
     if not fixture.markers:
         failures.append(f"{fixture.path}:1: no marker in this file; say what is expected or why it is quiet")
     failures += _unknown_codes(fixture, linter)
+    failures += _idle_codes(fixture, linter)
     source = _decode(fixture)
     result = _check(fixture, source, linter)
     failures += _compare(fixture, result)
@@ -82,6 +83,18 @@ def _unknown_codes(fixture: Fixture, linter: Linter) -> list[str]:
         f"{fixture.path}:{marker.written}: no rule has the code {marker.expected.code}"
         for marker in fixture.markers
         if marker.expected is not None and marker.expected.code not in known
+    ]
+
+
+def _idle_codes(fixture: Fixture, linter: Linter) -> list[str]:
+    """The rules that are expected to report something and cannot, because the settings have the old inference."""
+    expected = {marker.expected.code for marker in fixture.of("expect") if marker.expected is not None}
+    needing = {rule.meta.code for rule in linter.rules if rule.meta.needs_inference}
+    if linter.settings.inference == "new":
+        return []
+    return [
+        f'{fixture.path}:1: {code} reports nothing without `Settings(inference="new")`'
+        for code in sorted(expected & needing)
     ]
 
 
