@@ -333,8 +333,9 @@ class _Check:
         around = self.linter.neighbours(os.path.abspath(self.source.path))
         try:
             found = infer(
-                module, self.source, self.linter.load_tree, self.linter.settings.targets, around, observes=observes
-            )
+                module, self.source, self.linter.load_tree, self.linter.settings.targets, around, observes=observes,
+                callers=any(rule.reads_callers for rule in self.linter.rules),
+            )  # fmt: skip
         except RecursionError:
             self.add_unreadable(SourceError(_TOO_DEEP, *_deepest(module)))
             return ()

@@ -67,12 +67,14 @@ class Site(Protocol):
 class Rule(ABC, Generic[E]):
     """A stateless judgement about one type of event.
 
-    Subclasses set `meta` and `event`; the docstring of their module is the documentation.
+    Subclasses set `meta` and `event`; the docstring of their module is the documentation. With `reads_callers`, inferred
+    events also say what calls in other files of the project hand over.
     """
 
     meta: ClassVar[RuleMeta]
     event: ClassVar[type[Event]]
     also: ClassVar[tuple[type[Event], ...]] = ()  # other types of events that it judges
+    reads_callers: ClassVar[bool] = False  # whether calls in other files say what arguments are; that takes time
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

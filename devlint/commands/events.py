@@ -85,7 +85,8 @@ def _events(path: str) -> tuple[Source, list[Inferred]]:
         raise UsageError(f"{path}:{error.row}:{error.column}: {error}") from error
     full = os.path.abspath(path)
     source = Source(full, source.raw, source.text)
-    return source, infer(tree, source, linter.load_tree, observes=(Inferred,)).observed
+    around = linter.neighbours(full)
+    return source, infer(tree, source, linter.load_tree, (), around, observes=(Inferred,), callers=True).observed
 
 
 def _head(event: Inferred, source: Source) -> str:

@@ -6,6 +6,7 @@ import ast
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from devlint.file_state import FileState
@@ -21,7 +22,7 @@ from devlint.inference.program.project import Project
 from devlint.inference.summary.analyser import Analyser
 from devlint.inference.summary.frame import Frame
 from devlint.inference.witness.model import Mismatch
-from devlint.inference.witness.roots import mismatches
+from devlint.inference.witness.roots import mismatches, read_callers
 from devlint.source import Source
 
 #: Words for the CPU and for no device at all among the targets.
@@ -67,15 +68,39 @@ def infer(
     targets: tuple[str, ...] = (),
     around: Neighbours | None = None,
     observes: Collection[type[Inferred]] = (),
+    callers: bool = False,
 ) -> Result:
-    """The mismatches of a file, and the events of the types that it `observes`; `Inferred` stands for all of them."""
+    """The mismatches of a file, and the events of the types that it `observes`; `Inferred` stands for all of them.
+
+    `callers`: the events also say what calls in other files hand over.
+    """
     project = Project(load)
     observer = Observer(os.path.abspath(source.path)) if observes else None
     analyser = Analyser(project, observer)
     found = [event for event, _ in judged(analyser, tree, source, targets, around)]
+    if observer is not None and callers and around is not None:
+        _read_callers(analyser, observer, around)
     texts = Texts(os.path.abspath(source.path), source, around.source if around is not None else None)
     observed = _observed(analyser, observer, texts, tuple(observes)) if observer is not None else []
     return Result(found, observed, project.read)
+
+
+def _read_callers(analyser: Analyser, observer: Observer, around: Neighbours) -> None:
+    file = analyser.project.files[observer.path]
+    assert file is not None
+    with _deep():
+        read_callers(analyser, file, around)
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    """Functions call each other deeper than Python allows by itself."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _observed(
@@ -84,33 +109,25 @@ def _observed(
     """The events of what was observed in a file that was judged."""
     file = analyser.project.files[observer.path]
     assert file is not None
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _RECURSION))
-    try:
+    with _deep():
         run_again(analyser, observer, file)
         for (_, _, shape), summary in analyser.summaries.items():
             if shape and summary is not None and summary.frame is not None:
                 observer.shaped[summary.frame] = frozenset(name for name, _ in shape)
         standing = Standing(analyser, observer, file)
         return events(standing, texts, (*_runs(analyser, file), *observer.runs), kinds)
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 def judged(
     analyser: Analyser, tree: ast.Module, source: Source, targets: tuple[str, ...], around: Neighbours | None = None
 ) -> list[tuple[DeviceMismatch, Mismatch]]:
     """The events of a file with the mismatches that they are of, in the order of the file."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _RECURSION))
-    try:
+    with _deep():
         path = os.path.abspath(source.path)
         file = analyser.project.add(path, tree)
         found = mismatches(analyser, file, declares_accelerator(targets), around)
         texts = Texts(path, source, around.source if around is not None else None)
         found_events = [(event_of(each, texts), each) for each in found]
-    finally:
-        sys.setrecursionlimit(limit)
     strongest: dict[tuple[str, int, int], tuple[DeviceMismatch, Mismatch]] = {}
     for event, each in sorted(found_events, key=lambda pair: (pair[0].severity.rank, pair[0].span)):
         strongest.setdefault((event.code, *event.span), (event, each))

@@ -493,3 +493,48 @@ def test_place_under_a_condition_names_it() -> None:
         ("cpu", "`fast` is false"),
         ("cuda", "`fast` is true"),
     }
+
+
+ELSEWHERE_CALLED = {
+    "a function": ("def shrink(net):\n    net.half()\n", "from helpers import shrink\nshrink({m})\n"),
+    "a constructor": (
+        "class A:\n    def __init__(self, net):\n        self.net = net\n    def f(self):\n        self.net.half()\n",
+        "from helpers import A\ndef main():\n    A({m}).f()\n",
+    ),
+    "a method": (
+        "class A:\n    def f(self, net):\n        net.half()\n",
+        "import helpers\ndef main():\n    helpers.A().f({m})\n",
+    ),
+}
+
+
+def with_caller(tmp_path: Path, way: str, made: str, callers: bool) -> list[InferredCall]:
+    """The calls of `half` in a file of which another file calls something with what is `made`."""
+    (tmp_path / "pyproject.toml").touch()
+    helper, main = ELSEWHERE_CALLED[way]
+    path = tmp_path / "helpers.py"
+    path.write_text(f"import torch\n{helper}")
+    (tmp_path / "main.py").write_text(f"import torch\nfrom torch import nn\n{main.format(m=made)}")
+    linter = Linter([], Settings())
+    source, around = read_source(path), linter.neighbours(str(path))
+    found = infer(linter.parse(source), source, linter.load_tree, (), around, observes=(Inferred,), callers=callers)
+    return [each for each in found.observed if isinstance(each, InferredCall) and each.name == "half"]
+
+
+@pytest.mark.parametrize("way", ELSEWHERE_CALLED)
+def test_call_in_another_file_says_where_an_argument_is(tmp_path: Path, way: str) -> None:
+    found = with_caller(tmp_path, way, "nn.Linear(3, 3)", callers=True)
+    on_cpu = [each for each in found if each.receiver is not None and each.receiver.is_on("cpu")]
+    assert [each.receiver.evidence for each in on_cpu if each.receiver] == ["called"]
+    assert [(each.text, Path(each.path or "").name) for each in on_cpu[0].because][-1] == ("passed in here", "main.py")
+
+
+@pytest.mark.parametrize("way", ELSEWHERE_CALLED)
+def test_call_in_another_file_that_puts_it_on_a_card(tmp_path: Path, way: str) -> None:
+    found = with_caller(tmp_path, way, "nn.Linear(3, 3).cuda()", callers=True)
+    assert [each for each in found if each.receiver is not None and each.receiver.is_on("cpu")] == []
+
+
+def test_other_files_are_read_only_where_a_rule_asks_for_it(tmp_path: Path) -> None:
+    found = with_caller(tmp_path, "a function", "nn.Linear(3, 3)", callers=False)
+    assert [each for each in found if each.receiver is not None and each.receiver.is_on("cpu")] == []

@@ -69,6 +69,17 @@ def _outside(
                 analyser.handed.setdefault(id(each.node), set()).add("open")
 
 
+def read_callers(analyser: Analyser, file: File, around: Neighbours) -> None:
+    """Read the functions of other files that may call those of this one, for a watch that wants to know what they hand over."""
+    functions = [*file.functions.values(), *(each for c in file.classes.values() for each in c.methods.values())]
+    names = frozenset(name for each in functions if each.all_parameters() for name in _names_of(each))
+    for path in around.callers(names) if names else ():
+        caller = analyser.project.file(path)
+        if caller is not None:
+            for _ in _roots(analyser, caller, analyser.module_level(caller), names):
+                pass
+
+
 def _names_of(function: Function) -> set[str]:
     """The names by which other files can call a function: of a method, that of its class too."""
     names = {function.owner.name} if function.owner is not None else set()
