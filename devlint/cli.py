@@ -15,7 +15,7 @@ COMMANDS = {
     "check": "check files for device bugs (the default command: `devlint src/`)",
     "rule": "explain a rule, or all rules",
     "reveal": "show what devlint knows about the values on one line",
-    "events": "list the events that rules can subscribe to",
+    "events": "list the types of events for rules, or the events of a file",
     "explain": "find the cause of a device error in a traceback",
     "report": "print a small, anonymous example of a finding or of a missed bug",
     "config": "list the settings, or explain some of them",

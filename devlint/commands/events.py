@@ -1,4 +1,7 @@
-"""`devlint events FILE[:LINE]`: the calls, attributes, comparisons and assignments that a rule can subscribe to."""
+"""`devlint events FILE[:LINE]`: the calls, attributes, comparisons and assignments that a rule can subscribe to.
+
+Without a file it lists the types of events.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devlint.commands import shell
+from devlint.config import Resolver
+from devlint.discover import Finder
 from devlint.errors import SourceError, UsageError
 from devlint.report.data import as_json
 from devlint.source import Source, read_source
 from devlint.terminal import Terminal
 
 if TYPE_CHECKING:
-    from devlint.inference.observed.events import Inferred, Part
+    from devlint.inference.observed.events import Inferred, Part, Whereabouts
 
 #: Events by the word that the command prints.
 _WORDS = {
@@ -36,10 +41,13 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `devlint events`."""
     result = shell.Parser(
         prog="devlint events",
-        description="Show the events that a rule can subscribe to, with what is inferred of their parts.",
+        description="Show the events that a rule can subscribe to, with what is inferred of their parts. "
+        "Without a file, list the types of events.",
         allow_abbrev=False,
     )
-    result.add_argument("place", metavar="FILE[:LINE]", help="the file, or one of its lines, such as train.py:42")
+    result.add_argument(
+        "place", nargs="?", metavar="FILE[:LINE]", help="the file, or one of its lines, such as train.py:42"
+    )
     result.add_argument(
         "--output-format", choices=("text", "json"), default="text", help="the output format (default: text)"
     )
@@ -48,6 +56,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _show(args: argparse.Namespace, terminal: Terminal) -> None:
+    if args.place is None:
+        _list(args, terminal)
+        return
     path, wanted = _place(args.place)
     source, found = _events(path)
     if wanted is not None and not 1 <= wanted <= source.rows:
@@ -63,6 +74,39 @@ def _show(args: argparse.Namespace, terminal: Terminal) -> None:
             terminal.print(f"    {name}: {_what(part)}")
     if not kept:
         terminal.print(f"{args.place}: no events")
+    if Finder(Resolver()).config_for(path).inference != "new":
+        terminal.note('`devlint check` emits these events with `inference = "new"` alone, which the settings here lack')
+
+
+def _list(args: argparse.Namespace, terminal: Terminal) -> None:
+    """The types of events, each with what it stands for and whether the new inference emits it."""
+    from devlint import api
+    from devlint.inference.events import DeviceMismatch
+    from devlint.inference.observed.events import Inferred
+
+    kinds = [each for each in vars(api).values() if isinstance(each, type) and issubclass(each, api.Event)]
+    rows = [
+        {
+            "event": each.__name__,
+            "summary": _summary(each),
+            "needs_inference": issubclass(each, (Inferred, DeviceMismatch)),
+        }
+        for each in sorted(kinds, key=lambda each: each.__name__)
+        if each is not api.Event
+    ]
+    if args.output_format == "json":
+        terminal.print(as_json(rows, indent=2))
+        return
+    width = max(len(str(row["event"])) for row in rows)
+    for row in rows:
+        needs = ' (`inference = "new"`)' if row["needs_inference"] else ""
+        terminal.print(f"{row['event']:<{width}}  {row['summary']}{needs}")
+
+
+def _summary(kind: type) -> str:
+    """The first sentence of a docstring."""
+    paragraph = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(" ,.")
 
 
 def _place(text: str) -> tuple[str, int | None]:
@@ -112,9 +156,14 @@ def _parts(event: Inferred) -> Iterator[tuple[str, Part]]:
 
 def _what(part: Part) -> str:
     name = f" ({part.class_name})" if part.class_name else ""
-    places = " or ".join(sorted({each.device or f"`{each.expression}`" for each in part.places if any(each[:2])}))
+    places = " or ".join(sorted({_where(each) for each in part.places if any(each[:2])}))
     where = f", {'names' if part.kind in ('device', 'string') else 'on'} {places}" if places else ""
     return f"{part.kind}{name}{where}, {part.evidence}"
+
+
+def _where(place: Whereabouts) -> str:
+    named = place.device or f"`{place.expression}`"
+    return f"{named} if {place.when}" if place.when else named
 
 
 def _row(event: Inferred, source: Source) -> dict[str, Any]:

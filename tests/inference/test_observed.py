@@ -386,6 +386,12 @@ def test_part_of_a_module_is_where_the_module_is() -> None:
     ]
 
 
+def test_object_of_a_class_that_is_no_module_has_no_place() -> None:
+    (found,) = calls("class A:\n    def f(self):\n        self.half()\n", "half")
+    assert found.receiver is not None
+    assert [(each.device, each.expression) for each in found.receiver.places] == [(None, None)]
+
+
 def test_move_in_the_method_counts_from_there() -> None:
     code = OBJECT.format(make="self.net = nn.Linear(3, 3)", more="        self.net.cuda()\n        self.net.half()\n")
     first, second = calls(code, "half")
@@ -533,6 +539,19 @@ def test_call_in_another_file_says_where_an_argument_is(tmp_path: Path, way: str
 def test_call_in_another_file_that_puts_it_on_a_card(tmp_path: Path, way: str) -> None:
     found = with_caller(tmp_path, way, "nn.Linear(3, 3).cuda()", callers=True)
     assert [each for each in found if each.receiver is not None and each.receiver.is_on("cpu")] == []
+
+
+def test_field_that_another_file_moves_is_not_on_the_cpu(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    path = tmp_path / "helpers.py"
+    path.write_text("from torch import nn\n" + OBJECT.format(make="self.net = nn.Linear(3, 3)", more=""))
+    (tmp_path / "main.py").write_text("from helpers import A\na = A()\na.net.cuda()\na.shrink()\n")
+    linter = Linter([], Settings())
+    source, around = read_source(path), linter.neighbours(str(path))
+    found = infer(linter.parse(source), source, linter.load_tree, (), around, observes=(Inferred,), callers=True)
+    halves = [each for each in found.observed if isinstance(each, InferredCall) and each.name == "half"]
+    assert [each for each in halves if each.receiver and each.receiver.is_on("cpu")] == []
+    assert [each.receiver.evidence for each in halves if each.receiver and each.receiver.is_on("cuda")] == ["called"]
 
 
 def test_other_files_are_read_only_where_a_rule_asks_for_it(tmp_path: Path) -> None:

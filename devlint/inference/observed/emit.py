@@ -120,7 +120,7 @@ class _Emitter:
         kind = "method" if sight.kind == "bound" else kind_of(sight)
         name = sight.class_.name if isinstance(sight.class_, Class) else sight.class_
         span = self.source.span(node)
-        places = _whereabouts(possible(sight), kind == "module") if kind != "method" else ()
+        places = _whereabouts(possible(sight), kind) if kind != "method" else ()
         text = self.source.text[span.start : span.end]
         return Part(span, node, text, kind, name, places, each.evidence, sight.constant)
 
@@ -319,11 +319,11 @@ def _arguments(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
         yield keyword.arg or "**", keyword.value
 
 
-def _whereabouts(places: Places, is_module: bool) -> tuple[Whereabouts, ...]:
+def _whereabouts(places: Places, kind: str) -> tuple[Whereabouts, ...]:
     """Each place once. One that holds under several conditions is likely where one of them is."""
     found: dict[tuple[str | None, str | None], Whereabouts] = {}
     for each in places:
-        new = Whereabouts(*_named(each, is_module), each.soft, bool(each.condition), when(each.condition))
+        new = Whereabouts(*_named(each, kind), each.soft, bool(each.condition), when(each.condition))
         known = found.setdefault(new[:2], new)
         if known is not new:
             found[new[:2]] = known._replace(
@@ -334,7 +334,7 @@ def _whereabouts(places: Places, is_module: bool) -> tuple[Whereabouts, ...]:
     return tuple(found.values())
 
 
-def _named(each: Alternative, is_module: bool) -> tuple[str | None, str | None]:
+def _named(each: Alternative, kind: str) -> tuple[str | None, str | None]:
     """The device that the code names, or the code that is the device."""
     tag, key = each.atom
     if tag == "at":
@@ -344,7 +344,9 @@ def _named(each: Alternative, is_module: bool) -> tuple[str | None, str | None]:
     path = show_path(key)
     if tag == "names":
         return None, path
-    return None, f"next({path}.parameters()).device" if is_module else f"{path}.device"
+    if kind == "instance":
+        return None, None  # what it holds may be anywhere
+    return None, f"next({path}.parameters()).device" if kind == "module" else f"{path}.device"
 
 
 def _key(part: Part | None) -> tuple[object, ...]:

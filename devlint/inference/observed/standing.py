@@ -45,7 +45,8 @@ class Standing:
         instance = self._object_of(frame)
         if instance is None or instance.condition(sight.condition) is None:
             return sight
-        moved = moved_from_outside(frame.file)
+        files = self.analyser.project.files.values()
+        moved = frozenset[str]().union(*(moved_from_outside(each) for each in files if each is not None))
         found: list[Alternative] = []
         for each in sight.places:
             told = instance.places((each,)) if _is_field(each) and each.atom.key[-1] not in moved else ()
