@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devlint import shipped
@@ -56,7 +57,7 @@ def _editable(point: EntryPoint) -> Iterator[str]:
     for file in (point.dist.files if point.dist is not None else None) or ():
         if file.suffix == ".pth" and len(file.parts) == 1:
             with suppress(OSError, UnicodeDecodeError):
-                lines = file.locate().read_text(encoding="utf-8").splitlines()
+                lines = Path(file.locate()).read_text(encoding="utf-8").splitlines()
                 yield from (line for line in lines if os.path.isabs(line) and os.path.isdir(line))
 
 

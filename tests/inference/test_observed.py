@@ -557,3 +557,29 @@ def test_field_that_another_file_moves_is_not_on_the_cpu(tmp_path: Path) -> None
 def test_other_files_are_read_only_where_a_rule_asks_for_it(tmp_path: Path) -> None:
     found = with_caller(tmp_path, "a function", "nn.Linear(3, 3)", callers=False)
     assert [each for each in found if each.receiver is not None and each.receiver.is_on("cpu")] == []
+
+
+UNUSUAL = {
+    "by its class": "torch.nn.Module.half(net)\n",
+    "by its class through an import": "nn.Module.half(net)\n",
+    "by a variable": "f = net.half\nf()\n",
+    "by getattr": "getattr(net, 'half')()\n",
+    "by a variable before a move": "f = net.half\nf()\nnet.cuda()\n",
+}
+
+
+@pytest.mark.parametrize("way", UNUSUAL)
+def test_method_has_its_object_however_it_is_called(way: str) -> None:
+    (found,) = calls("net = nn.Linear(3, 3)\n" + UNUSUAL[way], "half")
+    assert found.receiver is not None
+    assert (found.receiver.kind, found.receiver.is_on("cpu"), found.arguments) == ("module", True, {})
+
+
+def test_method_that_is_called_by_its_class_has_its_arguments() -> None:
+    (found,) = calls("torch.Tensor.to(torch.ones(3), 'cuda', non_blocking=True)\n", "to")
+    assert {name: part.constant for name, part in found.arguments.items()} == {"0": "cuda", "non_blocking": True}
+
+
+def test_static_method_has_no_object() -> None:
+    (found,) = calls("torch.nn.ModuleList.extend([model])\n", "torch.nn.ModuleList.extend")
+    assert found.receiver is None

@@ -38,6 +38,9 @@ class Observer(Watch):
         self.seen: dict[int, dict[Frame, Sight]] = {}  # by the identity of the expression's node
         self.calls: dict[int, list[Instance]] = {}  # by the identity of the called function's node
         self.runs: dict[Frame, list[Instance]] = {}  # the runs with what calls hand over, and these calls
+        self.bound: dict[
+            tuple[int, Frame], tuple[Sight, str]
+        ] = {}  # by a name for a method: the object, and the method
         self._then: dict[int, Instance] = {}  # by the identity of a call: the call with the state when it was made
         self.asked: dict[int, frozenset[str]] = {}  # by a function: the names of which it asks what they are
         self.shaped: dict[Frame, frozenset[str]] = {}  # by a run for classes of arguments: the names of these
@@ -50,6 +53,8 @@ class Observer(Watch):
         sights = self.seen.setdefault(id(node), {})
         sight, known = sight_of(frame, value), sights.get(frame)
         sights[frame] = sight if known is None else _either(known, sight)
+        if value.kind == "bound" and isinstance(node, ast.Name) and value.ref is not None and value.ref[0].objects:
+            self.bound[id(node), frame] = sight_of(frame, value.ref[0]), value.ref[1]
         if isinstance(node, (ast.Call, ast.BinOp)):
             self.clocks.saw(frame, node, value, tuple(self._operands(frame, node)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from devlint import knowledge
@@ -155,30 +155,51 @@ class _Emitter:
 
     def call(self, node: ast.Call, under: Guards, function: str) -> None:
         base, name = _method_of(node.func)
+        arguments = _arguments(node)
+        by_class = self._by_class(node)
+        if by_class is not None:
+            base, name = node.args[0], by_class
+            arguments = [*((str(int(key) - 1), each) for key, each in arguments[1:] if key.isdigit()),
+                         *(pair for pair in arguments if not pair[0].isdigit())]  # fmt: skip
         said: set[tuple[object, ...]] = set()
         for frame in self.frames(node):
-            if base is None or id(base) not in self.observer.seen:
+            bound = self.observer.bound.get((id(node.func), frame))
+            if bound is not None:
+                sight, name = bound
+                for each in known(self.standing, frame, node.func, sight):
+                    self._call(frame, node, under, function, name, (node.func, each), each.calls, arguments, said)
+            elif base is None or id(base) not in self.observer.seen:
                 qualified = self.file.qualified(node.func) or ast.unparse(node.func)
-                for calls in self.cases(frame, (each for _, each in _arguments(node))):
-                    self._call(frame, node, under, function, qualified, None, calls, said)
-                continue
-            for each in self.known(frame, base):
-                self._call(frame, node, under, function, name, (base, each), each.calls, said)
+                for calls in self.cases(frame, (each for _, each in arguments)):
+                    self._call(frame, node, under, function, qualified, None, calls, arguments, said)
+            else:
+                for each in self.known(frame, base):
+                    self._call(frame, node, under, function, name, (base, each), each.calls, arguments, said)
+
+    def _by_class(self, node: ast.Call) -> str | None:
+        """The name of the method of a class of torch that is called with its object: `torch.nn.Module.half(net)`."""
+        class_, _, name = (self.file.qualified(node.func) or "").rpartition(".")
+        record = knowledge.cls(class_) if class_ and node.args and not isinstance(node.args[0], ast.Starred) else None
+        if record is None or (name not in record.methods and name not in knowledge.methods(record.family)):
+            return None
+        kinds = {each.sight.kind for frame in self.frames(node) for each in self.known(frame, node.args[0])}
+        return name if kinds <= {record.family.lower(), "unknown"} else None  # a static or class method gets no object
 
     def _call(
         self, frame: Frame, node: ast.Call, under: Guards, function: str, name: str,
-        receiver: tuple[ast.expr, Known] | None, calls: Calls, said: set[tuple[object, ...]],
+        receiver: tuple[ast.expr, Known] | None, calls: Calls, given: list[tuple[str, ast.expr]],
+        said: set[tuple[object, ...]],
     ) -> None:  # fmt: skip
         part = self.part(*receiver) if receiver is not None else None
         exists = has(frame, receiver[1].sight, part.kind, name) if receiver is not None and part is not None else None
         callee = self._callee(node, frame, receiver[1], name) if receiver is not None and part is not None else None
-        arguments = {key: self.first(frame, each, calls) for key, each in _arguments(node)}
+        arguments = {key: self.first(frame, each, calls) for key, each in given}
         result = self.first(frame, node, calls)
         key = (name, _key(part), exists, callee.kind if callee else None, *map(_key, arguments.values()))
         if key in said:
             return
         said.add(key)
-        because = self.because(*[receiver[1]] if receiver else [self.at(frame, n, calls) for _, n in _arguments(node)])
+        because = self.because(*[receiver[1]] if receiver else [self.at(frame, n, calls) for _, n in given])
         self.add(
             InferredCall(
                 self.source.span(node), node, because, under, {}, function, name, part, arguments, exists, callee, result,
@@ -311,12 +332,10 @@ def _makes_up(sight: Sight) -> bool:
     )
 
 
-def _arguments(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+def _arguments(node: ast.Call) -> list[tuple[str, ast.expr]]:
     """The arguments of a call by name, or by position."""
-    for i, each in enumerate(node.args):
-        yield str(i), each.value if isinstance(each, ast.Starred) else each
-    for keyword in node.keywords:
-        yield keyword.arg or "**", keyword.value
+    placed = [each.value if isinstance(each, ast.Starred) else each for each in node.args]
+    return [*((str(i), each) for i, each in enumerate(placed)), *((k.arg or "**", k.value) for k in node.keywords)]
 
 
 def _whereabouts(places: Places, kind: str) -> tuple[Whereabouts, ...]:

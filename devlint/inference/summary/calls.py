@@ -126,6 +126,8 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
         return call_function(frame, node, function, me, arguments)
     if callee.kind == "bound":
         me, name = callee.ref
+        if frame.analyser.watch is not None:
+            frame.analyser.watch.saw(frame, node.func, callee)
         return _call_bound(frame, node, me, name, arguments)
     if callee.kind == "record" and callee.ref is not None:
         return torch_calls.make_record(frame, node, callee.ref, arguments)
