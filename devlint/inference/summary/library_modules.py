@@ -10,7 +10,7 @@ from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.registration import registered
 from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, join, nowhere, single
-from devlint.inference.terms.values import Identity, Value
+from devlint.inference.terms.values import NOTHING, Identity, Value
 from devlint.knowledge import stubs
 from devlint.knowledge.records import Function
 
@@ -92,10 +92,11 @@ def _container(frame: Frame, node: ast.Call, name: str, arguments: Arguments) ->
 
 def _home_of_parts(frame: Frame, fields: dict[str, Value], arguments: Arguments) -> Places:
     """Where the modules are that a container is made of, if they were not made for it; () where they were, or it has none."""
-    unread = (arguments.stars and not fields) or any(each.kind == "unknown" for each in fields.values())
-    if unread or any(value.kind == "unknown" for _, value in arguments.positional):
-        return nowhere()
     homes = [frame.home(each) for each in fields.values() if each.objects and not frame.is_stateless(each)]
+    foreign = [each for each in fields.values() if each == NOTHING]  # items of something that cannot be read
+    given = foreign or (arguments.stars and not fields) or any(value.path for _, value in arguments.positional)
+    if not homes and given:
+        return nowhere()
     if all(at.atom == CPU and at.origin is not None and at.origin.why == "module" for home in homes for at in home):
         return ()
     whole = homes[0]
