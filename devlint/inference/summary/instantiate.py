@@ -21,6 +21,7 @@ from devlint.inference.terms.conditions import (
     SAME,
     Condition,
     Literal,
+    Test,
     both,
     compatible,
     is_ordered,
@@ -73,6 +74,7 @@ class Instance:
         self._values: dict[Path, Value] = {}
         self._copies: dict[Identity, Identity] = {}
         self._as_module = False  # whether what is resolved is called
+        self._either: dict[Path, set[Test]] = {}  # devices that a condition asks for, of what may be at several places
         self.handed: list[tuple[int, str]] = []  # operations, with "host" or "open" for what this call hands to them
         self._place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
 
@@ -156,7 +158,7 @@ class Instance:
             return self._conjunction(test[1], outcome)
         if test[0] == "same":
             return self._same(test[1], outcome)
-        if test[0] == "device":
+        if test[0] in ("device", "names"):
             return self._on_device(test, outcome)
         if test[0] in ("none", "truth", "equal", "order", "type") and _is_path(test[1]):
             return self._about(test, outcome)
@@ -191,8 +193,10 @@ class Instance:
         value = self.resolve(test[1])
         places = self.frame.home(value) if value.objects else device_of(value) or ()
         if len(places) == 1 and places[0].atom.tag in ("place", "names"):
-            return frozenset({(("device", places[0].atom.key, test[2]), outcome)})
+            asked = test[0] if value.kind == "unknown" else "device" if places[0].atom.tag == "place" else "names"
+            return frozenset({((asked, places[0].atom.key, test[2]), outcome)})
         if not places or not all(each.atom.tag == "at" for each in places):
+            self._either.setdefault(test[1], set()).add(test)
             return frozenset({((*test, self._place), outcome)})
         fit = [each for each in places if (each.atom.key[0] == test[2]) == outcome]
         if not fit:
@@ -230,7 +234,7 @@ class Instance:
             elif soft and self._is_result(each.atom):
                 soft = False
             for other in others:
-                joined, whole = both(condition, other.condition)
+                joined, whole = both(condition, other.condition | self._answers(each.atom, other.atom))
                 if not compatible(joined):
                     continue
                 new = Alternative(
@@ -242,6 +246,13 @@ class Instance:
         if len(found) > LIMIT:
             return nowhere(WIDTH)
         return tuple(found.values())
+
+    def _answers(self, atom: Atom, at: Atom) -> Condition:
+        """What a device that conditions ask for is, where what is given has come to a named place."""
+        asked = self._either.get(atom.key) if self._either and atom.tag == "place" and at.tag == "at" else None
+        if asked is None:
+            return ALWAYS
+        return frozenset(((*test, self._place), at.key[0] == test[2]) for test in asked)
 
     def _is_result(self, atom: Atom) -> bool:
         """Whether a place is that of what a call gives, and this call tells what it gives."""
@@ -477,6 +488,9 @@ class Instance:
         condition = self.condition(each.condition)
         if condition is None:
             return self._tell(each, "condition")
+        for other in (*each.first.places, *each.second.places):
+            if any(test[0] in ("device", "names") for test, _ in other.condition):
+                self.condition(other.condition)  # it notes what is asked for, before the places are looked up
         first, second = self.operand(each.first, each), self.operand(each.second, each)
         if first is None or second is None:
             return self._tell(each, "operand")

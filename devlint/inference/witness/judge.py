@@ -140,9 +140,9 @@ class Judge:
     def _evidence(
         self, each: Constraint, kind: str | None, off: Alternative, other: Operand, other_at: Alternative, is_root: bool
     ) -> Evidence | _Nobody:
+        if kind in ("named", "device") and _asks_others(each.condition | off.condition | other_at.condition):
+            return "contract"
         if kind == "named":
-            if _on_host(each.condition | off.condition | other_at.condition):
-                return "contract"
             return "called" if each.chain else "named"
         if kind == "device":
             if not each.chain and self.handed.get(id(each.node)) == {"host"}:
@@ -220,7 +220,13 @@ def _handed(each: Constraint, first_is_off: bool) -> tuple[Step | None, Path | N
 
 def _on_host(condition: Condition) -> set[Path]:
     """The access paths of which a condition says that they are on the host, or name it."""
-    return {test[1] for test, outcome in condition if test[0] == "device" and outcome == (test[2] not in ACCELERATORS)}
+    asked = [each for each in condition if each[0][0] in ("device", "names")]
+    return {test[1] for test, outcome in asked if outcome == (test[2] not in ACCELERATORS)}
+
+
+def _asks_others(condition: Condition) -> bool:
+    """Whether a place is what it is because of where another value is, or what device another one names as the host."""
+    return any(test[0] == "device" for test, _ in condition) or bool(_on_host(condition))
 
 
 def _is_proved(each: Constraint, operand: Operand, at: Alternative) -> bool:
