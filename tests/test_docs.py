@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import re
+import runpy
 import subprocess
 import sys
-from collections.abc import Callable
-from importlib.metadata import EntryPoint
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,13 @@ from devlint.commands.rule import explained_rules
 from devlint.config import toml_reader
 from devlint.dev.site import GUIDES, PICTURES, build, configuration, pages, rule_page
 from devlint.engine import Linter
-from devlint.registry import GROUP, Shipped, collect, load_rules
+from devlint.registry import GROUP, load_rules
+from devlint.rulebook import rules_of
+from devlint.safe_path import safe_path
 from devlint.settings import Settings
 from devlint.source import decode
-from devlint.testing import case_files, check_fixture
+from devlint.testing import case_files
+from tests.conftest import Run
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,23 +33,68 @@ TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 GUIDE = ROOT / "docs" / "writing-a-rule.md"
 
 
-def test_the_package_of_the_guide_works_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in re.findall(r"^`([\w./-]+)`:\n\n```\w+\n(.*?)```", GUIDE.read_text("utf-8"), re.S | re.M):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    point = toml_reader().loads((tmp_path / "pyproject.toml").read_text())["project"]["entry-points"]["devlint.rules"]
-    monkeypatch.syspath_prepend(str(tmp_path))
-    rules = collect([EntryPoint("acme", point["acme"], GROUP), Shipped()], ("acme",))
-    linter = Linter([rule for rule in rules if rule.meta.code == "ACM101"], Settings(select=("ALL",)))
-    cases = case_files(tmp_path / "fixtures")
-    assert [each for path in cases for each in check_fixture(path, linter)] == []
-    assert len(cases) == 1
-    module = ast.parse((tmp_path / "tests" / "test_rules.py").read_text())
-    assert {each.module for each in module.body if isinstance(each, ast.ImportFrom)} >= {
-        "acme_rules",
-        "devlint.testing",
-    }
+GUIDE_BLOCK = re.compile(r"^`([\w./-]+)`:\n\n```\w+\n(.*?)```", re.S | re.M)
+#: A heading of the guide before which the package has one rule.
+ONE_RULE = "## DeviceMismatch"
+
+
+@pytest.fixture
+def guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Path]]:
+    """Writes the package of a text of the guide and installs it as pip does in editable form."""
+
+    def install(text: str) -> Path:
+        folder, installed = tmp_path / "acme-rules", tmp_path / "installed"
+        for name, code in GUIDE_BLOCK.findall(text):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(code, encoding="utf-8")
+        project = toml_reader().loads((folder / "pyproject.toml").read_text())["project"]
+        metadata = installed / f"acme_rules-{project['version']}.dist-info"
+        metadata.mkdir(parents=True)
+        (metadata / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+        )
+        points = "\n".join(f"{name} = {value}" for name, value in project["entry-points"][GROUP].items())
+        (metadata / "entry_points.txt").write_text(f"[{GROUP}]\n{points}\n")
+        (metadata / "RECORD").write_text("_acme.pth,,\n")
+        (installed / "_acme.pth").write_text(f"{folder}\n")
+        monkeypatch.setattr(sys, "path", [str(installed), *sys.path])
+        return folder
+
+    yield install
+    for name in [name for name in sys.modules if name.partition(".")[0] == "acme_rules"]:
+        del sys.modules[name]
+    rules_of.cache_clear()
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["one rule", "three rules"])
+def test_the_tests_of_the_guide_pass_as_they_stand(
+    guide: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    text = GUIDE.read_text("utf-8")
+    folder = guide(text if whole else text.partition(ONE_RULE)[0])
+    monkeypatch.syspath_prepend(str(folder))
+    tests = runpy.run_path(str(folder / "tests" / "test_rules.py"))
+    cases = case_files(folder / "fixtures")
+    for path in cases:
+        tests["test_case"](path)
+    assert [path.parent.name for path in cases] == ["ACM101", "ACM102", "ACM103"][: 3 if whole else 1]
+
+
+def test_the_settings_of_the_guide_run_its_rules_in_the_folder_of_the_package(
+    run: Run, guide: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = GUIDE.read_text("utf-8")
+    folder = guide(text)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", safe_path())
+    (settings,) = re.findall(r"```toml\n(\[tool.devlint\].*?)```", text, re.S)
+    (folder / "pyproject.toml").write_text((folder / "pyproject.toml").read_text() + "\n" + settings)
+    assert run("rule", "ACM103").out.startswith("# half-on-cpu (ACM103)")
+    result = run("check", "--output-format", "concise", "--select", "ACM", "fixtures")
+    fixtures = (folder / "fixtures").rglob("*.py")
+    expected = sum(path.read_text().count("# expect:") for path in fixtures)
+    assert (result.out.count(": ACM10"), result.err) == (expected, "")
 
 
 def test_the_page_of_a_portable_library_shows_what_devlint_prints(run: Callable[..., Any]) -> None:
