@@ -583,3 +583,34 @@ def test_method_that_is_called_by_its_class_has_its_arguments() -> None:
 def test_static_method_has_no_object() -> None:
     (found,) = calls("torch.nn.ModuleList.extend([model])\n", "torch.nn.ModuleList.extend")
     assert found.receiver is None
+
+
+def test_object_that_nobody_makes_hands_nothing_over(tmp_path: Path) -> None:
+    """The story of a class calls its constructor and its methods with whatever they may be given: no code does so."""
+    (tmp_path / "base.py").write_text(
+        "import torch\n" * 40 + "class B:\n    def __init__(self, x=None, y: int = 0):\n        self.x = y\n"
+        "    def set(self, x):\n        self.x = x.to(0)\n"
+    )
+    path = tmp_path / "own.py"
+    path.write_text(
+        "import torch\nfrom base import B\nclass A(B):\n    def __init__(self, x=None, y: int = 0):\n"
+        "        self.x = [y]\n    def set(self, x):\n        self.y = x.to(self.x)\n"
+    )
+    linter = Linter([], Settings())
+    source, around = read_source(path), linter.neighbours(str(path))
+    found = infer(linter.parse(source), source, linter.load_tree, (), around, observes=(Inferred,), callers=True)
+    moves = [each for each in found.observed if isinstance(each, InferredCall) and each.name == "to"]
+    assert [each.receiver.evidence for each in moves if each.receiver] == ["likely"]
+
+
+NAMELESS = {
+    "what a call gives": "def f(make):\n    make().net.half()\n",
+    "an item of a list": "def f(xs: list[torch.Tensor]):\n    for x in xs:\n        x.half()\n",
+}
+
+
+@pytest.mark.parametrize("way", NAMELESS)
+def test_place_without_code_of_its_own_has_no_expression(way: str) -> None:
+    (found,) = calls(NAMELESS[way], "half")
+    assert found.receiver is not None
+    assert [each.expression for each in found.receiver.places] == [None]

@@ -75,7 +75,7 @@ class Observer(Watch):
         if function is None:
             return
         self.calls.setdefault(id(function.node), []).append(instance)
-        if function.file.path == self.path and _is_real(instance):
+        if function.file.path == self.path and is_real(instance):
             frame = replace(instance.frame, state=instance.frame.state.copy())
             self._then[id(instance)] = Instance(frame, instance.summary, instance.bindings, instance.node)
         self.clocks.called(instance)
@@ -86,7 +86,7 @@ class Observer(Watch):
 
     def real_calls(self, function: Function) -> list[Instance]:
         """The calls of a function that the code makes."""
-        return [each for each in self.calls.get(id(function.node), ()) if _is_real(each)]
+        return [each for each in self.calls.get(id(function.node), ()) if is_real(each)]
 
     def holding(self, root: str) -> Iterator[tuple[Instance, str]]:
         """The calls that hand over what a root stands for: an argument of a constructor, or of a method that binds a field."""
@@ -94,10 +94,10 @@ class Observer(Watch):
         for instances in self.calls.values():
             function = instances[0].summary.function
             if function is not None and function.owner is not None and _holds(function, holder):
-                yield from ((each, name) for each in instances if _is_real(each))
+                yield from ((each, name) for each in instances if is_real(each))
 
 
-def _is_real(instance: Instance) -> bool:
+def is_real(instance: Instance) -> bool:
     """Whether the code makes a call, and not the inference to see what would come of it."""
     return not isinstance(instance.node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module))
 

@@ -360,6 +360,8 @@ def _named(each: Alternative, kind: str) -> tuple[str | None, str | None]:
         return (key[0] if key[1] is None else f"{key[0]}:{key[1]}"), None
     if tag not in ("place", "names") or key[0].startswith(("%", "@")) or ":" in key[0]:
         return None, None
+    if any(entry == "[]" or entry.startswith("(") for entry in key[1:]):
+        return None, None  # what a call gives, or one of several, has no expression
     path = show_path(key)
     if tag == "names":
         return None, path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Final
 
-from devlint.inference.observed.collect import Observer
+from devlint.inference.observed.collect import Observer, is_real
 from devlint.inference.program.definitions import File
 from devlint.inference.summary.analyser import Analyser
 from devlint.inference.summary.instantiate import Instance
@@ -26,7 +26,7 @@ def run_again(analyser: Analyser, observer: Observer, file: File) -> None:
         pending = [
             (instance, handed, done[key])
             for instances in list(observer.calls.values())
-            for instance in instances
+            for instance in filter(is_real, instances)
             for key, handed in _new(instance, file, done)
             if not _is_redefined(analyser, instance)
         ]
