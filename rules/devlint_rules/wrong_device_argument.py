@@ -21,6 +21,9 @@
 - `torch.cuda.device(n)` as a statement: `torch.cuda.device` is a context manager, so the statement does nothing.
 - `place = torch.cuda.device(n)` with `x.to(place)`: the context manager is no device, so the move raises an error.
 
+With `inference = "new"`, the rule also follows values. It reports `x.cuda(wait)` if `wait` is a bool, and a device name
+or a dtype that comes from a function, an attribute or a caller.
+
 ## Why it matters
 Most of these calls raise an error at once, or on the first machine with an accelerator. `x.to(x)` does nothing,
 although the author meant `x.to(device)`. The gradient scaler accepts any argument. With a wrong argument, it stays
@@ -58,6 +61,8 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
+from typing import NamedTuple
 
 from devlint.api import (
     CPU,
@@ -69,8 +74,11 @@ from devlint.api import (
     Facts,
     Finding,
     Fix,
+    InferredCall,
     NoDevice,
     Operand,
+    Origin,
+    Part,
     Rule,
     RuleMeta,
     Safety,
@@ -96,6 +104,13 @@ _TAKEN = frozenset({"device", "non_blocking", "memory_format", "async"})
 _DTYPE = re.compile(r"torch\.(?:bfloat16|float16|float32|float64|half|float|double)\Z")
 #: What devices are called where a function takes none.
 _DEVICES = frozenset({"device", "dev", "map_location"})
+_NO_DEVICE = "torch has no device `{}`: the call raises RuntimeError"
+_USE_A_NAME = "Use a device name of torch: `cuda`, `cuda:0` or `cpu`"
+_NAME = re.compile(r"(?:cpu|cuda|xpu|mps)(?::\d+)?\Z")
+#: What takes a device first [torch/_C/__init__.pyi, torch/nn/modules/module.py].
+_PLACED = frozenset({"torch.device"})
+_FLAGGED = frozenset({"cuda", "xpu"})
+_MOVES = _FLAGGED | {"to"}
 _CONTEXT = "torch.cuda.device"
 _CHOOSE = "Make a `torch.device` for the moves"
 _STATEMENTS = {
@@ -129,8 +144,13 @@ class WrongDeviceArgument(Rule[Event]):
         ),
     )
     event = Event
+    also = (InferredCall,)
 
     def suspects(self, event: Event, facts: Facts) -> bool:
+        if isinstance(event, InferredCall):
+            said = {each.text for each in facts.events if isinstance(each, NoDevice)}
+            wrong = _wrong(event)
+            return wrong is not None and not (wrong.what == "text" and wrong.part.constant in said)
         if isinstance(event, CudaMethod):
             return _flag(event) is not None or (_unknown(event) is not None and "def cuda(" not in facts.text)
         if isinstance(event, NoDevice):
@@ -168,6 +188,8 @@ class WrongDeviceArgument(Rule[Event]):
         return "statement" if name in _STATEMENTS and event.discarded else "context" if name == _CONTEXT else ""
 
     def judge(self, event: Event, site: Site) -> Finding | None:
+        if isinstance(event, InferredCall):
+            return self._inferred(event, site)
         if isinstance(event, CudaMethod):
             return self._flagged(event, site)
         if isinstance(event, NoDevice) and event.is_class:
@@ -226,14 +248,7 @@ class WrongDeviceArgument(Rule[Event]):
         if what == "device":
             given = _typed(event)
             assert given is not None
-            node = site.at(given.span)
-            assert isinstance(node, cst.BaseExpression)
-            safety = Safety.SAFE if event.qualname in _AUTOCAST else Safety.UNSAFE
-            edit = Edit(node, cst.Attribute(parenthesized(node), cst.Name("type")))
-            message = f"`{name}` takes the device type as a string, not a `torch.device`"
-            return Finding(
-                given.span, message, Fix("Pass the `.type` of the device", safety, (edit,)), given.value.because
-            )
+            return _untyped(name, event.qualname, given, given.value.because, site)
         named = site.at(event.arguments["device"].span)
         assert isinstance(named, cst.BaseExpression)
         modern = modern_tensor(event, named, site)
@@ -255,14 +270,74 @@ class WrongDeviceArgument(Rule[Event]):
                 return Finding(event.span, message, Fix("Pass only the device", Safety.HINT))
             edit = Edit(given, cst.Arg(given.value))
             return Finding(event.span, message, Fix(f"Remove the keyword `{unknown}=`", Safety.SAFE, (edit,)))
-        flag = _flag(event)
-        first = call.args[0]
-        message = f"the first argument of `.{event.type}` is the device, not `non_blocking`"
-        if first.keyword is not None:
-            return Finding(event.span, message, Fix("Pass a device", Safety.HINT))
-        new = keyword("non_blocking", first.value).with_changes(comma=first.comma)
-        fix = Fix(f"Use the keyword: `non_blocking={flag}`", Safety.SAFE, (Edit(first, new),))
-        return Finding(event.span, message, fix)
+        return _as_keyword(event, event.type, str(_flag(event)), call)
+
+    def _inferred(self, event: InferredCall, site: Site) -> Finding | None:
+        """A wrong argument by its value, wherever that comes from."""
+        wrong, call = _wrong(event), site.node
+        if wrong is None or not isinstance(call, cst.Call):
+            return None
+        what, part = wrong
+        if what == "flag":
+            found = _as_keyword(event, event.name, part.text, call)
+        elif what == "text":
+            found = Finding(part.span, _NO_DEVICE.format(part.constant), Fix(_USE_A_NAME, Safety.HINT), event.because)
+        elif what == "dtype":
+            fix = Fix("Pass a device here, and pass the dtype as `dtype=`", Safety.HINT)
+            found = Finding(event.span, f"`{site.code(call.func)}` takes a device, not a dtype", fix, event.because)
+        else:
+            found = _untyped(site.code(call.func), event.name, part, event.because, site)
+        return replace(found, severity=Severity.WARNING) if part.evidence == "annotated" else found
+
+
+class _Wrong(NamedTuple):
+    """A wrong argument: "flag", "text", "dtype", or "device" where the type of one is taken."""
+
+    what: str
+    part: Part
+
+
+def _wrong(event: InferredCall) -> _Wrong | None:
+    """The argument of a call whose value cannot be what the call takes there; not one that is written as a literal."""
+    owner, name = event.receiver, event.name
+    moves = owner is not None and owner.kind in ("tensor", "module") and owner.evidence != "likely"
+    by_name = "device_type" if name in _AUTOCAST else "device"
+    part = event.arguments.get(by_name)
+    if part is None and (name in _PLACED or name in _AUTOCAST or name in _SCALER or (moves and name in _MOVES)):
+        part = event.arguments.get("0")
+    if part is None or part.evidence == "likely" or event.under.catches("RuntimeError", "TypeError"):
+        return None
+    if not (moves and name in _MOVES) and not name.startswith("torch."):
+        return None
+    if name in _AUTOCAST or name in _SCALER:
+        return _Wrong("device", part) if part.kind == "device" else None
+    if part.kind == "bool" and name in _FLAGGED and not isinstance(part.node, ast.Constant):
+        return _Wrong("flag", part)
+    text = part.constant if part.kind == "string" else None
+    if isinstance(text, str) and _meant(text) is not None and not _NAME.match(text):
+        return _Wrong("text", part)
+    return _Wrong("dtype", part) if part.kind == "dtype" and name == "torch.device" else None
+
+
+def _as_keyword(event: CudaMethod | InferredCall, type: str, flag: str, call: cst.Call) -> Finding:
+    """The flag of `x.cuda(flag)` gets its name."""
+    first = call.args[0]
+    message = f"the first argument of `.{type}` is the device, not `non_blocking`"
+    if first.keyword is not None:
+        return Finding(event.span, message, Fix("Pass a device", Safety.HINT))
+    new = keyword("non_blocking", first.value).with_changes(comma=first.comma)
+    fix = Fix(f"Use the keyword: `non_blocking={flag}`", Safety.SAFE, (Edit(first, new),))
+    return Finding(event.span, message, fix)
+
+
+def _untyped(name: str, qualname: str, given: Operand | Part, because: tuple[Origin, ...], site: Site) -> Finding:
+    """A device where its type is taken."""
+    node = site.at(given.span)
+    assert isinstance(node, cst.BaseExpression)
+    safety = Safety.SAFE if qualname in _AUTOCAST else Safety.UNSAFE
+    edit = Edit(node, cst.Attribute(parenthesized(node), cst.Name("type")))
+    message = f"`{name}` takes the device type as a string, not a `torch.device`"
+    return Finding(given.span, message, Fix("Pass the `.type` of the device", safety, (edit,)), because)
 
 
 def _place(node: ast.expr) -> tuple[int, int]:
@@ -271,12 +346,12 @@ def _place(node: ast.expr) -> tuple[int, int]:
 
 def _said(event: NoDevice, text: str, site: Site) -> Finding:
     """A text that names no device; the one that is meant is put there where it is written in one piece."""
-    node, fix = site.node, Fix("Use a device name of torch: `cuda`, `cuda:0` or `cpu`", Safety.HINT)
+    node, fix = site.node, Fix(_USE_A_NAME, Safety.HINT)
     meant = _meant(text)
     if meant is not None and isinstance(node, cst.SimpleString):
         new = cst.SimpleString(f"{node.quote}{meant}{node.quote}")
         fix = Fix(f"Use the device name of torch: `{meant}`", Safety.SAFE, (Edit(node, new),))
-    return Finding(event.span, f"torch has no device `{text}`: the call raises RuntimeError", fix)
+    return Finding(event.span, _NO_DEVICE.format(text), fix)
 
 
 def _meant(text: str) -> str | None:
