@@ -76,6 +76,16 @@ head = nn.Linear(512, 3)
 head.cuda()  # right
 print(head(body(torch.ones(1, 3, 64, 64).cuda()).flatten(1)))
 
+## sequence_of_the_children_of_what_was_given
+def features(model, x):
+    modules = list(model.children())[:-1]
+    body = nn.Sequential(*modules)
+    extra = nn.Linear(3, 3)
+    extra.cuda()  # right
+    return extra(body(x.cuda()))
+
+print(features(nn.Sequential(nn.Linear(3, 3), nn.ReLU()).cuda(), torch.ones(3)))
+
 ## sequence_of_layers_that_were_moved
 first = nn.Linear(3, 3).cuda()
 second = nn.Linear(3, 3).cuda()

@@ -622,7 +622,9 @@ def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
     if value.is_tensor and entry == ".device":
         return Value("device", value.places)
     if value.is_tensor:
-        return value._replace(kind="tensor", path=None) if entry.startswith("[") else NUMBER
+        if not entry.startswith("["):
+            return NUMBER
+        return value._replace(kind="tensor", places=with_zero_dim(value.places, None), path=None)
     if value.kind == "unknown" and value.path is None and _is_loaded(value.places):
         return value
     if value.kind == "loader" and entry.startswith("[") and value.parts:

@@ -93,16 +93,21 @@ def _container(frame: Frame, node: ast.Call, name: str, arguments: Arguments) ->
 def _home_of_parts(frame: Frame, fields: dict[str, Value], arguments: Arguments) -> Places:
     """Where the modules are that a container is made of, if they were not made for it; () where they were, or it has none."""
     homes = [frame.home(each) for each in fields.values() if each.objects and not frame.is_stateless(each)]
-    foreign = [each for each in fields.values() if each == NOTHING]  # items of something that cannot be read
-    given = foreign or (arguments.stars and not fields) or any(value.path for _, value in arguments.positional)
-    if not homes and given:
-        return nowhere()
+    given = [*fields.values(), *(value for _, value in arguments.positional if value.kind == "unknown")]
+    if not homes and (any(map(_is_foreign, given)) or (arguments.stars and not fields)):
+        return nowhere()  # modules that nobody knows
     if all(at.atom == CPU and at.origin is not None and at.origin.why == "module" for home in homes for at in home):
         return ()
     whole = homes[0]
     for each in homes[1:]:
         whole = join(whole, each)
     return whole
+
+
+def _is_foreign(value: Value) -> bool:
+    """Whether a value is an item of something that cannot be read, or was given. What a call made here is neither."""
+    path = value.path
+    return value == NOTHING or (path is not None and (len(path) > 1 or not path[0].startswith("%")))
 
 
 def _register_parameters(frame: Frame, container: Identity) -> None:

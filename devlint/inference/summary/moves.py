@@ -140,6 +140,12 @@ def _move_unknown(frame: Frame, node: ast.Call, base: Value, name: str, target: 
     return Value("unknown", _moved(frame, node, target, None), proved=False, ref=ref)
 
 
+def as_tensor(value: Value) -> Value:
+    """An operand of arithmetic: what was moved is a tensor then, and no module."""
+    is_moved = value.kind == "unknown" and isinstance(value.ref, tuple) and value.ref[0] == "moved"
+    return Value("tensor", value.places) if is_moved else value
+
+
 def moved_in_place(frame: Frame, value: Value) -> None:
     """A use shows that what was moved is a module: then it is the given one that was moved."""
     if isinstance(value.ref, tuple) and len(value.ref) == 3 and value.ref[0] == "moved":
