@@ -24,6 +24,42 @@ x = torch.ones(2, 3, device=device)
 
 #: Programs in which `WAIT` stands where a wait mends them, and the line that reads too early ends in `# here`.
 PROGRAMS = {
+    "context that measures": """
+        import contextlib
+
+        @contextlib.contextmanager
+        def timed(label):
+            start = time.time()
+            yield
+            print(label, time.time() - start)
+
+        def run():
+            with timed("a"):  # here
+                y = x @ x.T
+                WAIT
+            return y
+
+        run()
+        """,
+    "context that measures what it gets": """
+        from contextlib import contextmanager
+
+        @contextmanager
+        def timed(times):
+            begin = time.perf_counter()
+            try:
+                yield times
+            finally:
+                end = time.perf_counter()
+                times.append(end - begin)
+
+        def run(m, batch):
+            with timed([]) as times:  # here
+                m(batch)
+                WAIT
+
+        run(model, x)
+        """,
     "plain": """
         start = time.time()
         model(x)
@@ -156,6 +192,46 @@ def test_reading_after_a_wait_is_quiet(name: str, wait: str) -> None:
 
 
 QUIET = {
+    "context that waits before it reads": """
+        import contextlib
+
+        @contextlib.contextmanager
+        def timed():
+            start = time.time()
+            yield
+            torch.cuda.synchronize()
+            print(time.time() - start)
+
+        with timed():
+            model(x)
+        """,
+    "context without device work": """
+        import contextlib
+
+        @contextlib.contextmanager
+        def timed():
+            start = time.time()
+            yield
+            print(time.time() - start)
+
+        with timed():
+            sum(range(9))
+        model(x)
+        """,
+    "work before the context": """
+        import contextlib
+
+        @contextlib.contextmanager
+        def timed():
+            start = time.time()
+            yield
+            print(time.time() - start)
+
+        model(x)
+        torch.cuda.synchronize()
+        with timed():
+            pass
+        """,
     "work before the start": "model(x)\nstart = time.time()\nprint(time.time() - start)\n",
     "work on the CPU": "m = nn.Linear(3, 3)\nstart = time.time()\nm(torch.ones(1, 3))\nprint(time.time() - start)\n",
     "work on one path": "start = time.time()\nif x.ndim:\n    model(x)\nprint(time.time() - start)\n",

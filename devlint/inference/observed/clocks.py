@@ -11,6 +11,7 @@ import builtins
 from typing import Final, NamedTuple, TypeAlias
 
 from devlint import knowledge
+from devlint.inference.summary.dispatch import peek
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.instantiate import Instance
 from devlint.inference.terms.places import Alternative, Path, Places, is_accelerator
@@ -24,23 +25,27 @@ _WAITS: Final = frozenset({"synchronize", "wait", "barrier"})
 
 class Open(NamedTuple):
     """A difference of two readings that only a caller can judge: where the work is (`places`), or what came after the first
-    reading, which somebody else took (`start`: the reading, or the access path that holds it)."""
+    reading, which somebody else took (`start`: the reading, or the access path that holds it). `around`: the function yielded
+    between the two readings, so that the work is in the `with` statement that it makes the context of."""
 
     start: Reading | Path | None
     places: Places
     node: ast.AST
     file: str
+    around: bool = False
 
 
 class Kept(NamedTuple):
     """What holds at one point of a run. `dirty`: the readings after which work was queued, and where. `queued`: where work is
-    that nobody waited for. `waited`: whether the run waited on some path."""
+    that nobody waited for. `waited`: whether the run waited on some path. `yielded`: the readings before a `yield` after which
+    nobody waited."""
 
     readings: frozenset[Reading] = frozenset()
     dirty: tuple[tuple[Reading, Places], ...] = ()
     queued: Places = ()
     waited: bool = False
     open: frozenset[Open] = frozenset()
+    yielded: frozenset[Reading] = frozenset()
 
     def merged(self, other: Kept) -> Kept:
         mine, theirs = dict(self.dirty), dict(other.dirty)
@@ -51,6 +56,7 @@ class Kept(NamedTuple):
             self.queued if other.queued else (),
             self.waited or other.waited,
             self.open | other.open,
+            self.yielded & other.yielded,
         )
 
     def works(self, places: Places) -> Kept:
@@ -60,7 +66,7 @@ class Kept(NamedTuple):
         return self._replace(dirty=tuple(dirty.items()), queued=self.queued or places)
 
     def waits(self) -> Kept:
-        return self._replace(dirty=(), queued=(), waited=True)
+        return self._replace(dirty=(), queued=(), waited=True, yielded=frozenset())
 
 
 EMPTY: Final = Kept()
@@ -74,6 +80,8 @@ class Clocks:
         # by the run: what held when a clock was read, and the call that read it there
         self.before: dict[tuple[int, Reading], tuple[Kept, ast.AST]] = {}
         self.read: set[int] = set()  # the calls that lead to functions of the project
+        # by the run and the call that makes a context: the readings from which it measures the `with` statement
+        self.contexts: dict[tuple[int, int], frozenset[Reading]] = {}
         self.handed: Instance | None = None  # the call whose values the function is run with
 
     def saw(self, frame: Frame, node: ast.expr, value: Value, operands: tuple[Value, ...]) -> None:
@@ -85,7 +93,14 @@ class Clocks:
             elif value.is_tensor and _is_somewhere(value.places):
                 frame.state.kept = kept.works(value.places)
             return
+        if isinstance(node, ast.Yield):
+            frame.state.kept = kept._replace(yielded=kept.readings)
         if not isinstance(node, ast.Call):
+            return
+        measured = _measured(frame, node)
+        if measured:
+            self.contexts[id(frame), id(node)] = measured
+            frame.state.kept = kept._replace(readings=kept.readings | measured)
             return
         reading = reading_of(value)
         if reading is not None:
@@ -109,6 +124,8 @@ class Clocks:
             self.found[id(place)] = places
         elif places is not None:
             frame.state.kept = now._replace(open=now.open | {Open(None, places, place, frame.path)})
+        elif start is not None and start in kept.yielded:
+            frame.state.kept = now._replace(open=now.open | {Open(start, (), place, frame.path, around=True)})
         elif not kept.waited and (start is None or start not in kept.readings):
             taken = start or operands[1].path
             if taken is not None:
@@ -136,6 +153,17 @@ class Clocks:
             kept = kept.works(queued)
         frame.state.kept = kept._replace(readings=kept.readings | there.readings, open=kept.open | left)
 
+    def left(self, frame: Frame, node: ast.expr) -> None:
+        """A `with` statement was left: what a generator measured around its `yield` is the body."""
+        kept = frame.state.kept or EMPTY
+        for each in self.contexts.pop((id(frame), id(node)), ()):
+            places = dict(kept.dirty).get(each, ())
+            if is_decided(places):
+                self.found[id(node)] = places
+            elif places:
+                kept = kept._replace(open=kept.open | {Open(None, places, node, frame.path)})
+        frame.state.kept = kept
+
     def _judge(self, instance: Instance, kept: Kept, each: Open) -> Open | None:
         """A difference of a called function: found, or open still, or neither."""
         if each.start is None:
@@ -158,6 +186,22 @@ class Clocks:
             self.found[id(node)] = places
             return None
         return Open(None, places, node, instance.frame.path) if places else None
+
+
+#: What makes a context of a generator [contextlib].
+_MAKERS: Final = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
+
+
+def _measured(frame: Frame, node: ast.Call) -> frozenset[Reading]:
+    """The readings from which a function of the project measures what is done at its `yield`, where it makes a context."""
+    callee = peek(frame, node.func)
+    function = callee.ref[0] if callee is not None and callee.kind == "function" and callee.ref else None
+    if function is None or not _MAKERS.issuperset(decorators := list(function.decorators())) or not decorators:
+        return frozenset()
+    summary = frame.analyser.summary(function, function.owner)
+    kept: Kept | None = summary.frame.state.kept if summary is not None and summary.frame is not None else None
+    around = [each.start for each in kept.open if each.around] if kept is not None else []
+    return frozenset(each for each in around if each is not None and _is_reading(each))  # type: ignore[misc]
 
 
 def _is_reading(start: Reading | Path) -> bool:

@@ -55,11 +55,13 @@ class Observer(Watch):
         sights[frame] = sight if known is None else _either(known, sight)
         if value.kind == "bound" and isinstance(node, ast.Name) and value.ref is not None and value.ref[0].objects:
             self.bound[id(node), frame] = sight_of(frame, value.ref[0]), value.ref[1]
-        if isinstance(node, (ast.Call, ast.BinOp)):
+        if isinstance(node, (ast.Call, ast.BinOp, ast.Yield)):
             self.clocks.saw(frame, node, value, tuple(self._operands(frame, node)))
 
-    def _operands(self, frame: Frame, node: ast.Call | ast.BinOp) -> Iterator[Value]:
+    def _operands(self, frame: Frame, node: ast.Call | ast.BinOp | ast.Yield) -> Iterator[Value]:
         """The values of the sides of an operator, or of the receiver and the arguments of a call."""
+        if isinstance(node, ast.Yield):
+            return
         parts = (
             [node.left, node.right] if isinstance(node, ast.BinOp) else [*node.args, *(k.value for k in node.keywords)]
         )
@@ -79,6 +81,10 @@ class Observer(Watch):
             frame = replace(instance.frame, state=instance.frame.state.copy())
             self._then[id(instance)] = Instance(frame, instance.summary, instance.bindings, instance.node)
         self.clocks.called(instance)
+
+    def left(self, frame: Frame, node: ast.expr) -> None:
+        """The body of a `with` statement was left."""
+        self.clocks.left(frame, node)
 
     def then(self, instance: Instance) -> Instance:
         """A call with what held when it was made."""

@@ -218,6 +218,8 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
     if not frame.state.dead:
         for leave in reversed(left):
             leave()
+        for item in node.items if frame.analyser.watch is not None else ():
+            frame.analyser.watch.left(frame, item.context_expr)  # type: ignore[union-attr]
 
 
 def _enter(frame: Frame, node: ast.expr, value: Value, left: list[Callable[[], Value]]) -> Value:
