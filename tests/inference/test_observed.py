@@ -614,3 +614,18 @@ def test_place_without_code_of_its_own_has_no_expression(way: str) -> None:
     (found,) = calls(NAMELESS[way], "half")
     assert found.receiver is not None
     assert [each.expression for each in found.receiver.places] == [None]
+
+
+def test_method_that_the_constructor_calls_has_what_it_hands_over() -> None:
+    code = (
+        "class Config:\n    def __init__(self):\n        self.name = 'a'\n"
+        "class A:\n    def __init__(self, config: Config):\n        self.begin(config)\n"
+        "    def begin(self, config):\n        config.name.to(0)\n"
+    )
+    assert receiver(code).kind == "string"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("*args", "tuple"), ("**kwargs", "dict")])
+def test_gathered_arguments_are_a_tuple_or_a_dict(name: str, kind: str) -> None:
+    part = receiver(f"def f({name}):\n    {name.strip('*')}.to(0)\n")
+    assert (part.kind, part.evidence) == (kind, "proved")

@@ -23,11 +23,12 @@ def run_again(analyser: Analyser, observer: Observer, file: File) -> None:
     done: dict[Hashable, list[Instance]] = {}
     count: dict[int, int] = {}
     for _ in range(ROUNDS):
+        live = {id(each) for each in analyser.summaries.values()}
         pending = [
             (instance, handed, done[key])
             for instances in list(observer.calls.values())
             for instance in filter(is_real, instances)
-            for key, handed in _new(instance, file, done)
+            for key, handed in _new(instance, file, done, live)
             if not _is_redefined(analyser, instance)
         ]
         if not pending:
@@ -55,11 +56,12 @@ def _is_redefined(analyser: Analyser, instance: Instance) -> bool:
 
 
 def _new(
-    instance: Instance, file: File, done: dict[Hashable, list[Instance]]
+    instance: Instance, file: File, done: dict[Hashable, list[Instance]], live: set[int]
 ) -> Iterator[tuple[Hashable, dict[str, Value]]]:
     """What a call hands over, where it tells more than the function does and than the calls before.
 
-    `done`: by what is handed over, the calls that do so.
+    `done`: by what is handed over, the calls that do so. `live`: the summaries that count. One that was read for the classes
+    of these arguments before its object was complete does not: it is read again.
     """
     summary = instance.summary
     function = summary.function
@@ -67,7 +69,7 @@ def _new(
         return
     known = {name: value for name, value in instance.bindings.items() if name in summary.given and _is_known(value)}
     known.pop("self", None)
-    if not any(_is_open(summary.given[name]) for name in known):
+    if id(summary) in live and not any(_is_open(summary.given[name]) for name in known):
         return
     said = frozenset((name, value.kind, _class_of(instance, value)) for name, value in known.items())
     key = (id(function.node), id(summary.site.receiver), said)

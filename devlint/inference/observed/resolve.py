@@ -113,6 +113,10 @@ def _root(node: ast.expr) -> str:
 def _given(standing: Standing, frame: Frame, sight: Sight, depth: int) -> Iterator[Known]:
     assert sight.path is not None
     path = sight.path
+    gathered = _gathered(frame, path)
+    if gathered is not None:
+        yield Known(sight._replace(kind=gathered.kind, value=gathered), "proved")
+        return
     annotated = _declared(frame, path)
     if annotated is not None:
         yield Known(sight._replace(kind=annotated.kind, class_=annotated.ref, value=annotated), "annotated")
@@ -145,6 +149,16 @@ def _handed(standing: Standing, instance: Instance, name: str, sight: Sight, dep
     elif there.path is not None:
         for each in _given(standing, instance.frame, there, depth - 1):
             yield Known(each.sight, each.evidence, (step, *each.calls))
+
+
+def _gathered(frame: Frame, path: tuple[str, ...]) -> Value | None:
+    """`*args` is a tuple and `**kwargs` a dict [Python's language reference, "Function definitions"]."""
+    if len(path) != 1 or frame.function is None:
+        return None
+    names = frame.function.node.args
+    if names.vararg is not None and path[0] == names.vararg.arg:
+        return Value("tuple")
+    return Value("dict") if names.kwarg is not None and path[0] == names.kwarg.arg else None
 
 
 def _declared(frame: Frame, path: tuple[str, ...]) -> Value | None:
