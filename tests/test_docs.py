@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 import re
 import runpy
@@ -9,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -18,6 +19,9 @@ from devlint.commands.rule import explained_rules
 from devlint.config import toml_reader
 from devlint.dev.site import GUIDES, PICTURES, build, configuration, pages, rule_page
 from devlint.engine import Linter
+from devlint.inference.observed.events import Evidence
+from devlint.inference.observed.members import FAMILIES
+from devlint.inference.terms.values import Kind
 from devlint.registry import GROUP, load_rules
 from devlint.rulebook import rules_of
 from devlint.safe_path import safe_path
@@ -139,6 +143,27 @@ def test_the_guide_names_every_event() -> None:
     table = GUIDE.read_text("utf-8").split("## Events")[1]
     events = {name for name, each in vars(api).items() if isinstance(each, type) and issubclass(each, api.Event)}
     assert set(re.findall(r"`([A-Z]\w+)`", table)) >= events - {"Event", "Inferred"}  # the bases of the others
+
+
+def test_the_guide_names_every_field_of_the_metadata() -> None:
+    table = GUIDE.read_text("utf-8").split("### Metadata")[1].split("### Functions")[0]
+    fields = {each.name for each in dataclasses.fields(api.RuleMeta)} - {"needs_inference"}  # a rule does not set it
+    assert set(re.findall(r"`(\w+)(?:=True)?`", table)) >= fields
+
+
+def test_the_guide_names_every_member_of_a_site() -> None:
+    text = GUIDE.read_text("utf-8")
+    members = {name for name in vars(api.Site) if not name.startswith("_")}
+    assert set(re.findall(r"`site\.(\w+)", text)) >= members
+
+
+def test_the_guide_names_every_attribute_of_a_part_and_every_kind() -> None:
+    table = GUIDE.read_text("utf-8").split("## Every call, attribute")[1]
+    said = set(re.findall(r"`(\w+)", table))
+    assert said >= {each.name for each in dataclasses.fields(api.Part)} | set(api.Whereabouts._fields)
+    assert said >= ({*get_args(Kind), *FAMILIES} - {"bound", "mover"}) | set(
+        get_args(Evidence)
+    )  # they are methods and functions
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)

@@ -26,7 +26,7 @@ _BUILTINS: Final[dict[str, tuple[type, ...]]] = {
     "method": (types.MethodType,),
 }
 #: The family of torch's classes that a kind is. The words are those of `knowledge.Class.family`.
-_FAMILIES: Final = {
+FAMILIES: Final = {
     "optimizer": "Optimizer", "scheduler": "LRScheduler", "loader": "DataLoader", "dataset": "Dataset",
     "sampler": "Sampler", "scaler": "GradScaler", "autocast": "autocast", "stream": "Stream", "event": "Event",
     "generator": "Generator", "distribution": "Distribution", "device": "device", "dtype": "dtype",
@@ -44,17 +44,19 @@ MOVES: Final = frozenset({"to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "ipu"
 def kind_of(sight: Sight) -> str:
     """The kind, with the objects of torch told apart by what makes them, and objects of other libraries by their family."""
     name = sight.class_
+    if sight.kind == "mover":
+        return "function"
     if sight.kind == "library" and all(_is_dtype(each.ref) for each in sight.value.parts or (sight.value,)):
         return "dtype"
     if isinstance(name, Class) and sight.kind == "instance":
-        return next((kind for kind, family in _FAMILIES.items() if family == name.family), sight.kind)
+        return next((kind for kind, family in FAMILIES.items() if family == name.family), sight.kind)
     if sight.kind not in ("unknown", "other") or not isinstance(name, str):
         return sight.kind
     family = knowledge.immovable(name)
     if family is not None:
         return family
     record = knowledge.function(name) if name.startswith("torch.") else None
-    return record.result if record is not None and record.result in _FAMILIES else sight.kind
+    return record.result if record is not None and record.result in FAMILIES else sight.kind
 
 
 def _is_dtype(name: object) -> bool:
@@ -70,8 +72,8 @@ def has(frame: Frame, sight: Sight, kind: str, name: str) -> bool | None:
         return _of_project(sight.class_, name, frame.function if is_own else None)
     if kind in _BUILTINS:
         return any(hasattr(each, name) for each in _BUILTINS[kind])
-    if kind in _FAMILIES:
-        return _of_family(_FAMILIES[kind], sight.class_, name)
+    if kind in FAMILIES:
+        return _of_family(FAMILIES[kind], sight.class_, name)
     if kind == "module" and isinstance(sight.class_, str) and sight.class_.startswith("torch.nn."):
         return _of_family("Module", sight.class_, name)
     if kind == "tensor":
