@@ -81,8 +81,9 @@ def converted(program: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     plan, output = folder.parent / "plan.json", folder.parent / "table.json"
     standin = str(CONVERSIONS / "standins" / program["standin"]) if "standin" in program else ""
     given = {name: program.get(name, default) for name, default in (("absent", []), ("steps", 0))}
-    losses = str(folder.parent / "losses.json")
-    plan.write_text(json.dumps({"losses": losses, "standin": standin, "current": 0, **given}), encoding="utf-8")
+    files = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
+    fixed = {"losses": str(folder.parent / "losses.json"), "standin": standin, "current": 0, "files": files}
+    plan.write_text(json.dumps({**fixed, **given}), encoding="utf-8")
     options = ["--device", "all", "--json", "--output", str(output)]
     start = [str(CONVERSIONS / "start.py"), str(plan), program["script"], *program.get("arguments", [])]
     paths = [str(CONVERSIONS / "standins" / "modules"), *(str(folder / each) for each in program.get("path", []))]

@@ -4,12 +4,13 @@
 
 PLAN is a JSON file: `losses` (where to write them), `standin` (a Python file that is run first, or ""), `absent` (modules
 to replace by objects that accept everything), `steps` (how many optimizer steps until the program is ended, 0: it ends
-by itself) and `current` (the number of the card that is made current first). Everything is seeded, and loaders work in
-this process.
+by itself), `current` (the number of the card that is made current first) and perhaps `files` (the files of the program:
+what an earlier run has left beside them is removed). Everything is seeded, and loaders work in this process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import runpy
@@ -19,10 +20,22 @@ from typing import Any
 from unittest.mock import MagicMock
 
 
+def remove_others(files: set[str]) -> None:
+    """Leave these files alone in the working folder. A folder that holds none of them goes as well."""
+    for path in sorted(Path().rglob("*"), reverse=True):
+        if path.is_dir() and not path.is_symlink():
+            with contextlib.suppress(OSError):  # not empty
+                path.rmdir()
+        elif str(path) not in files:
+            path.unlink()
+
+
 def main() -> None:
     plan: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     script = sys.argv[2]
     sys.argv = sys.argv[2:]
+    if "files" in plan:
+        remove_others(set(plan["files"]))
     sys.path[0] = str(Path(script).resolve().parent)
     for name in plan["absent"]:
         sys.modules[name] = MagicMock(name=name)

@@ -517,6 +517,8 @@ def _write_shadow(write: Callable[[str], None], session: _Session) -> None:
         f"repeated on the simulated GPU: {tally.repeated} calls of {len(tally.callables)} functions and modules, "
         f"{tally.left_out} similar calls left out"
     )
+    if session.package and not tally.calls:
+        write(f"no test called {session.package} with tensors: the option needs the name that Python imports")
     for title, counted in (("not repeated", tally.not_possible), ("failed for other reasons", tally.other)):
         if counted:
             named = [f"{text} ({count})" for text, count in counted.most_common(_MOST_NAMED)]

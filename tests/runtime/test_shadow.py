@@ -475,6 +475,16 @@ def test_good_code_has_no_place(pytester: pytest.Pytester, test: str) -> None:
     result.stdout.no_fnmatch_line("*fails on the simulated GPU*")
 
 
+def test_package_that_no_test_calls_is_named(pytester: pytest.Pytester) -> None:
+    result = shadowed(pytester, "def test_it():\n    good(torch.ones(2))\n", package="=some-lib")
+    result.stdout.fnmatch_lines(["no test called some-lib with tensors: *"])
+
+
+def test_package_that_a_test_calls_has_no_such_line(pytester: pytest.Pytester) -> None:
+    result = shadowed(pytester, "def test_it():\n    good(torch.ones(2))\n")
+    result.stdout.no_fnmatch_line("no test called *")
+
+
 def test_strict_fails_the_session_and_no_test(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    scale(torch.ones(3))\n", "--devlint-shadow-strict")
     result.assert_outcomes(passed=1)
