@@ -22,6 +22,7 @@ from devlint.api import (
 from ._conversion import held, is_safe, is_text, new_device, parents, place_of, uses
 from ._given import is_index
 from ._shared import parsed
+from ._taken import taken_from
 
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"
@@ -116,6 +117,8 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     """
     if isinstance(event, CudaMethod | DeviceLiteral | ApiCall) and event.partner is not None:
         return f"{event.partner}.device"
+    if isinstance(event, CudaMethod) and (back := taken_from(event, facts)) is not None:
+        return f"{back}.device"
     head = head_of(event, facts)
     if head is None:
         return None

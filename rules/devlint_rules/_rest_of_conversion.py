@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from devlint.api import AlsoNeed, DeviceLiteral, Facts, Fix, RunDeviceNeed, Safety
+from devlint.api import AlsoNeed, CudaMethod, DeviceLiteral, Facts, Fix, RunDeviceNeed, Safety, Span
 
 from ._conversion import (
     AVAILABLE,
@@ -27,6 +27,7 @@ from ._conversion import (
 )
 from ._run_device import guard_of
 from ._shared import File, parsed, span_of
+from ._stays import handed_texts, why_kept
 from ._switches import computed_maps, defaults, switches
 
 _READS_AS_TEXT = (
@@ -41,14 +42,18 @@ _READS_AS_TEXT = (
 )
 
 
-def with_rest(fix: Fix, type: str, facts: Facts) -> Fix:
+def with_rest(fix: Fix, use: CudaMethod | DeviceLiteral, facts: Facts) -> Fix:
     """A fix of a use of the card, with the other places of the file that it settles.
 
-    A safe fix settles none: a file with such places is not converted safely.
+    A safe fix settles none: a file with such places is not converted safely. A file that is not converted has a hint, but
+    where the program's device is proved: what forgot it is a fault of its own.
     """
     if not fix.edits or fix.safety is not Safety.UNSAFE:
         return fix
-    return replace(fix, needs=(*fix.needs, *_also(type, File(facts))))
+    why = why_kept(facts) if use.run_device is None or not use.run_device_is_proved else None
+    if why is not None:
+        return Fix(fix.title, Safety.HINT, why=why)
+    return replace(fix, needs=(*fix.needs, *_also(use.type, File(facts))))
 
 
 @lru_cache(maxsize=4)
@@ -65,6 +70,8 @@ def _also(type: str, file: File) -> tuple[AlsoNeed | RunDeviceNeed, ...]:
         found.update(
             AlsoNeed(span_of(value, facts.text), name.text) for value in _maps(facts, name) if name is not None
         )
+    if name is not None and name.needs:
+        found.update(AlsoNeed(span_of(value, facts.text), name.text) for value in handed_texts(facts))
     needed = name is not None and any(torch is None or need.text == name.text for need in found)
     return (*(name.needs if name is not None and needed else ()), *sorted(found, key=lambda need: need.span))
 
@@ -81,7 +88,7 @@ def _name(type: str, facts: Facts) -> _Name | None:
     """The name that the conversion adds, else the one that the module has for the card."""
     if wants_new(facts):
         new = new_device(type, facts)
-        return None if new is None else _Name(new.name, 0, (new,))
+        return None if new is None else _Name(new.name, _row(new.inside or new.after, facts), (new,))
     own = {
         name: use.node.lineno
         for use in uses(facts)
@@ -90,6 +97,11 @@ def _name(type: str, facts: Facts) -> _Name | None:
         if name.isidentifier()
     }
     return _Name(*own.popitem()) if len(own) == 1 else None
+
+
+def _row(span: Span | None, facts: Facts) -> int:
+    """The row of what a new device is defined behind; 0 for the imports."""
+    return 0 if span is None else facts.text.count("\n", 0, span.start) + 1
 
 
 def _maps(facts: Facts, name: _Name | None) -> Iterator[ast.expr]:

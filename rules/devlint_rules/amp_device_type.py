@@ -274,7 +274,7 @@ class AmpDeviceType(Rule[ApiCall]):
 
 def _converted(event: ApiCall, site: Site) -> RunDevice | None:
     """The device that the conversion of the file gives it, where the file names the card otherwise without asking for it."""
-    if _is_meant(event) or not converts("cuda", site.facts):
+    if _is_asked(event) or not converts("cuda", site.facts):
         return None
     return run_device(event.run_device, site, event)
 
@@ -335,14 +335,27 @@ def _only_for_type(given: Operand, event: ApiCall, facts: Facts) -> bool:
     return len(uses) <= len(choices)
 
 
+def _is_guarded(event: ApiCall) -> bool:
+    """Whether CUDA is asked for around the call."""
+    tests = (_FIRST_CARD.sub("", test) for test in event.under.tests)
+    return event.under.allow("cuda") or any(re.search(r"(?i)cuda|gpu", test) for test in tests)
+
+
 def _is_meant(event: ApiCall) -> bool:
     """Whether CUDA is asked for around the call, or by its `enabled` argument."""
-    tests = (_FIRST_CARD.sub("", test) for test in event.under.tests)
-    guard = event.under.allow("cuda") or any(re.search(r"(?i)cuda|gpu", test) for test in tests)
     enabled = event.arguments.get("enabled") or (
         event.arguments.get("0") if event.qualname.endswith((".cuda.amp.autocast", ".cpu.amp.autocast")) else None
     )
-    return guard or (enabled is not None and _ASKS_DEVICE.search(enabled.text) is not None)
+    return _is_guarded(event) or (enabled is not None and _ASKS_DEVICE.search(enabled.text) is not None)
+
+
+def _is_asked(event: ApiCall) -> bool:
+    """Whether the card is asked for around the call or by its `enabled`, which is off or names the card or a device."""
+    enabled = event.arguments.get("enabled") or event.arguments.get("0")
+    asks = enabled is not None and (
+        enabled.value.constant is False or re.search(r"(?i)cuda|gpu|device", enabled.text) is not None
+    )
+    return asks or _is_guarded(event)
 
 
 def _by_availability(text: str) -> bool:

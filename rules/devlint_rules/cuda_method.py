@@ -77,6 +77,7 @@ from ._conversion import MOVABLE, decision, is_safe, portability, why_no_device
 from ._given import given_device, is_current, without_index
 from ._rest_of_conversion import with_rest
 from ._run_device import (
+    guard_in,
     guard_of,
     may_use_other_cards,
     placed,
@@ -107,7 +108,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         return not event.receiver.text.startswith("super(") and self.left_alone(event, facts) is None
 
     def left_alone(self, event: CudaMethod, facts: Facts) -> LeftAlone | None:
-        return guard_of(event, facts) or purpose_of(facts)
+        return guard_of(event, facts) or guard_in(event, facts) or purpose_of(facts)
 
     def judge(self, event: CudaMethod, site: Site) -> Finding | None:
         call, event = site.node, without_index(event, site.facts)
@@ -117,7 +118,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         message = f"`.{call.func.attr.value}()` raises an error on a machine without {needed}"
         if event.run_device is not None:
             message += f"; the program's device is `{event.run_device}`"
-        fix = with_rest(self._fix(event, site, call, call.func), event.type, site.facts)
+        fix = with_rest(self._fix(event, site, call, call.func), event, site.facts)
         return Finding(
             event.span,
             message,
