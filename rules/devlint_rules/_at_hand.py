@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +18,7 @@ from devlint.api import (
     Move,
     RunDeviceNeed,
     Site,
+    Value,
 )
 
 from ._conversion import held, is_safe, is_text, new_device, parents, place_of, uses
@@ -138,16 +140,23 @@ def at_hand(event: Event, facts: Facts) -> str | None:
             continue
         if value is not None and value.is_tensor and value.device == HOME:
             return f"{name}.device"
-    owner = event.scope.get("self")
+    scope = _scope_at_first(event, facts)
+    owner = scope.get("self")
     if owner is None or owner.kind != "module" or owner.device != HOME or given[:1] != ["self"]:
         return None
     held = any(
         path.startswith("self.") and value.kind in ("module", "parameter") and value.device == HOME
-        for path, value in event.scope.items()
+        for path, value in scope.items()
     )
     if not held or moved or _is_part_of_init(head.name, facts.text):
         return None
     return "next(self.parameters()).device"
+
+
+def _scope_at_first(event: Event, facts: Facts) -> Mapping[str, Value]:
+    """What is known where the function first names the card: what it moves itself does not say where the module is."""
+    own = [other for other in uses(facts) if other.function == event.function and event.function]
+    return min(own, key=lambda other: other.span.start).scope if own else event.scope
 
 
 @lru_cache(maxsize=64)

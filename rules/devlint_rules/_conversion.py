@@ -167,7 +167,31 @@ def _is_held_back(file: File) -> str | None:
 
     A function sets which cards are visible: the choice would come too early. Or the file is not converted at all.
     """
-    return _TOO_EARLY if _sets_visible_in_function(file.facts.text) else why_kept(file.facts)
+    return _TOO_EARLY if _sets_visible_in_function(file.facts.text) else _why_kept(file)
+
+
+def why_unconverted(facts: Facts) -> str | None:
+    """Why no conversion of the file is offered; None where it is."""
+    return _why_kept(File(facts))
+
+
+@lru_cache(maxsize=1)
+def _why_kept(file: File) -> str | None:
+    """`why_kept`, or a `device` of the file that some of its uses do not see: a second one beside it would be odd."""
+    why = why_kept(file.facts)
+    if why is not None or not wants_new(file.facts) or not _is_taken(file):
+        return why
+    tree = parsed(file.facts.text)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _asks_for_card(node.value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(each, ast.Name) and each.id == "device" for each in targets):
+                return f"line {node.lineno} chooses `device` where not all lines that need it see it"
+    return None
+
+
+def _asks_for_card(node: ast.expr) -> bool:
+    return any(isinstance(each, ast.Attribute) and each.attr == "is_available" for each in ast.walk(node))
 
 
 def is_late(event: DeviceLiteral, facts: Facts) -> bool:
@@ -265,13 +289,16 @@ def _binds_device(node: ast.AST) -> bool:
 
 def held(event: Event, facts: Facts) -> str | None:
     """A variable that holds this accelerator by name, `device = torch.device("cuda")`, which DEV201 makes a choice."""
-    if not isinstance(event, CudaMethod | DeviceLiteral | ApiCall) or placement_of(facts, event.type) is not None:
+    if not isinstance(event, CudaMethod | DeviceLiteral | ApiCall | Load):
+        return None
+    type = "cuda" if isinstance(event, Load) else event.type
+    if placement_of(facts, type) is not None:
         return None
     found = [
         path
         for path, value in facts.bound_at(event.scope, event.span).items()
         if value.kind in ("device", "string")
-        and {getattr(place, "type", None) for place in value.device} == {event.type}
+        and {getattr(place, "type", None) for place in value.device} == {type}
         and "device" in path.rpartition(".")[2].lower()
         and "[" not in path
     ]

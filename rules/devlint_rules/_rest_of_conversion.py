@@ -24,10 +24,11 @@ from ._conversion import (
     place_of,
     uses,
     wants_new,
+    why_unconverted,
 )
 from ._run_device import guard_of
 from ._shared import File, parsed, span_of
-from ._stays import handed_texts, why_kept
+from ._stays import handed_texts
 from ._switches import computed_maps, defaults, switches
 
 _READS_AS_TEXT = (
@@ -50,7 +51,7 @@ def with_rest(fix: Fix, use: CudaMethod | DeviceLiteral, facts: Facts) -> Fix:
     """
     if not fix.edits or fix.safety is not Safety.UNSAFE:
         return fix
-    why = why_kept(facts) if use.run_device is None or not use.run_device_is_proved else None
+    why = why_unconverted(facts) if use.run_device is None or not use.run_device_is_proved else None
     if why is not None:
         return Fix(fix.title, Safety.HINT, why=why)
     return replace(fix, needs=(*fix.needs, *_also(use.type, File(facts))))
@@ -82,6 +83,7 @@ class _Name(NamedTuple):
     text: str
     row: int
     needs: tuple[RunDeviceNeed, ...] = ()
+    is_text: bool = False
 
 
 def _name(type: str, facts: Facts) -> _Name | None:
@@ -96,7 +98,24 @@ def _name(type: str, facts: Facts) -> _Name | None:
         for name in names_of(use, facts.text)
         if name.isidentifier()
     }
-    return _Name(*own.popitem()) if len(own) == 1 else None
+    return _Name(*own.popitem()) if len(own) == 1 else _seen(facts)
+
+
+def _seen(facts: Facts) -> _Name | None:
+    """The name of the module that the uses of the card see, where they see one alone."""
+    seen = {use.run_device for use in uses(facts)}
+    tree = parsed(facts.text)
+    bound = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == [next(iter(seen), None)]
+    ]
+    if len(seen) != 1 or len(bound) != 1 or tree is None or bound[0] not in tree.body:
+        return None
+    chosen = bound[0].value
+    arms = [chosen.body, chosen.orelse] if isinstance(chosen, ast.IfExp) else [chosen]
+    is_text = all(isinstance(arm, ast.Constant) and isinstance(arm.value, str) for arm in arms)
+    return _Name(ast.unparse(bound[0].targets[0]), bound[0].lineno, is_text=is_text)
 
 
 def _row(span: Span | None, facts: Facts) -> int:
@@ -131,7 +150,7 @@ def _defaults(type: str, facts: Facts, name: _Name | None) -> Iterator[AlsoNeed]
         quote = written[0]
         chosen = f"{written} if {facts.spell(AVAILABLE[type])}() else {quote}cpu{quote}"
         is_known = name is not None and event.node.lineno > name.row and is_parameter(event, facts.text)
-        plain = is_known and _is_handed_on(event.node, facts.text)
+        plain = is_known and ((name is not None and name.is_text) or _is_handed_on(event.node, facts.text))
         yield AlsoNeed(event.span, name.text if plain and name is not None else chosen)
 
 

@@ -26,6 +26,11 @@ from ._twins import compared
 TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})
 _OPTION = re.compile(r"(?:\A|\.)(?:args|opts?|cfg|config|hparams|flags)\.device\Z")
 _DDP = "torch.nn.parallel.DistributedDataParallel"
+#: Libraries whose operators exist for CUDA alone, by their own pages.
+_OF_CUDA = frozenset(
+    {"torch2trt", "tensorrt", "pycuda", "nvdiffrast", "tinycudann", "mamba_ssm", "causal_conv1d", "pointnet2_ops",
+     "diff_gaussian_rasterization", "simple_knn", "warp_rnnt", "gsplat", "nvidia"}
+)  # fmt: skip
 _CARD = re.compile(r"(cuda|xpu|npu)(:\d+)?\Z")
 
 
@@ -43,9 +48,15 @@ def _why(file: File) -> str | None:
     context = context_as_device(facts)
     if context is not None:
         return f"`{context.name}` of line {context.node.lineno} is no device"
+    library = next((name for name in facts.imports.values() if name.partition(".")[0] in _OF_CUDA), None)
+    if library is not None:
+        return f"the file imports `{library}`, which only runs on CUDA"
     row = min((*_calls(facts), *_processes(facts)), default=None)
     if row is not None:
         return f"line {row} needs the GPU"
+    row = min(_kept_copies(facts), default=None)
+    if row is not None:
+        return f"line {row} keeps a copy on the GPU, which on the CPU shares its memory with the original"
     row = min(_computed(facts), default=None)
     if row is not None:
         return f"line {row} computes the index of the GPU"
@@ -131,6 +142,32 @@ def _processes(facts: Facts) -> Iterator[int]:
 
 def _is_asked(event: ApiCall) -> bool:
     return event.under.allow("cuda") or any(map(says_accelerator, event.under.tests))
+
+
+def _kept_copies(facts: Facts) -> Iterator[int]:
+    """The rows that keep a copy of a parameter's values by a move alone: `self.first = self.scores.data.cuda()`.
+
+    A move to where a tensor is already gives that tensor.
+    """
+    for node in unasked(facts.text):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+            value = node.value
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "cuda":
+                if shares_memory(value.func.value):
+                    yield node.lineno
+
+
+def shares_memory(node: ast.expr) -> bool:
+    """Whether an expression gives the memory of another attribute: `self.scores.data`, `self.scores.detach()`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "data" and isinstance(node.value, ast.Attribute)
+    detaches = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
+    return (
+        detaches
+        and isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Attribute)
+    )
 
 
 def _qualified(node: ast.expr, facts: Facts) -> str:

@@ -29,10 +29,6 @@ _MEET = frozenset(
 )  # fmt: skip
 
 
-#: Without one of these nothing comes back from the card, and nothing is copied.
-_FETCHES = ("cpu", ".numpy()", ".item()", ".tolist()", "deepcopy")
-
-
 class _Made(NamedTuple):
     """What an expression is made of. `is_over`: it was on the card; `is_back`: and came back. `root`: the name that it is
     by itself, "" for more. `steps`: which function got which input on the way, and whether on the card."""
@@ -51,7 +47,7 @@ def compared(facts: Facts) -> int | None:
 @lru_cache(maxsize=1)
 def _row(file: File) -> int | None:
     text = file.facts.text
-    tree = parsed(text) if any(word in text for word in _FETCHES) else None
+    tree = parsed(text) if "cuda" in text else None
     if tree is None:
         return None
     scopes = [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, _Function))]
@@ -67,12 +63,13 @@ class _Scope:
 
     def __init__(self) -> None:
         self.names: dict[str, _Made] = {}
-        self.copies: dict[str, str] = {}  # a copy, and what it is a copy of
+        self.copies: dict[str, str] = {}  # the root of a copy, and that of what it is a copy of
+        self.ran: set[tuple[str, str, bool]] = set()  # the steps of modules, with the place of the module itself
 
     def row(self, body: Iterable[ast.stmt]) -> int | None:
         for statement in _in_order(body):
             for node in _own(statement):
-                if self._meets(node):
+                if self._meets(node) or self._runs_again(node):
                     return getattr(node, "lineno", None)
             self._follow(statement)
         return None
@@ -86,31 +83,29 @@ class _Scope:
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
             self._bind(statement.target, statement.value)
         elif isinstance(statement, ast.For):
-            self._forget(statement.target)
+            self._renew(statement.target)
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             self._follow_call(statement.value)
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
+        made, bare = self._made(value), _bare(value)
         if isinstance(target, ast.Tuple | ast.List):
-            made = self._made(value)
             for each in target.elts:
-                self.names[ast.unparse(each)] = made._replace(root="")
+                self.names[ast.unparse(each)] = made._replace(root=_root_of(each))
             return
-        path, copied = ast.unparse(target), _copied(_bare(value))
-        made = self._made(value)
+        copied = _copied(bare)
         if copied is not None:
-            self.copies[path] = self._first(copied)
-            made = _Made(_is_moved(value), root=path)
-        elif isinstance(_bare(value), ast.Call) and not made.steps:
-            self.copies.pop(path, None)
-            made = made._replace(root=path)
-        self.names[path] = made
+            made = _Made(_is_moved(value), root=_root_of(target))
+            self.copies[made.root] = self._first(self._of_path(copied).root)
+        elif isinstance(bare, ast.Call):
+            made = made._replace(root=_root_of(target))
+        self.names[ast.unparse(target)] = made
 
-    def _forget(self, target: ast.expr) -> None:
+    def _renew(self, target: ast.expr) -> None:
+        """A loop binds its names anew."""
         for node in ast.walk(target):
             if isinstance(node, ast.Name):
-                self.names.pop(node.id, None)
-                self.copies.pop(node.id, None)
+                self.names[node.id] = _Made(root=_root_of(node))
 
     def _follow_call(self, call: ast.Call) -> None:
         """`net.cuda()` and `net.load_state_dict(other.state_dict())` as statements."""
@@ -121,16 +116,15 @@ class _Scope:
             self.names[path] = self._of_path(path)._replace(is_over=True)
         elif call.func.attr == "load_state_dict" and call.args:
             given = call.args[0]
-            if (
-                isinstance(given, ast.Call)
-                and isinstance(given.func, ast.Attribute)
-                and given.func.attr == "state_dict"
-            ):
-                self.copies[path] = self._first(ast.unparse(given.func.value))
+            is_state = isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute)
+            if is_state and isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute):
+                if given.func.attr == "state_dict":
+                    other = self._of_path(ast.unparse(given.func.value)).root
+                    self.copies[self._of_path(path).root] = self._first(other)
 
-    def _first(self, path: str) -> str:
-        """What a path is a copy of, or the path itself."""
-        return self.copies.get(path, path)
+    def _first(self, root: str) -> str:
+        """What a root is a copy of, or the root itself."""
+        return self.copies.get(root, root)
 
     def _of_path(self, path: str) -> _Made:
         return self.names.get(path, _Made(root=path))
@@ -153,13 +147,13 @@ class _Scope:
             inner = self._made(call.func.value)
             is_over = inner.is_over or _is_moved(call)
             return inner._replace(is_over=is_over, is_back=is_over and (inner.is_back or _is_fetched(call)))
-        function = ast.unparse(_bare(call.func))
         given = [self._made(each) for each in (*call.args, *(each.value for each in call.keywords))]
         own = self._made(call.func)
         if isinstance(call.func, ast.Attribute):
             given.append(self._made(call.func.value)._replace(root=""))
         whole = self._joined_made(given)
         is_over = own.is_over or (whole.is_over and not whole.is_back)
+        function = own.root or ast.unparse(_bare(call.func))
         steps = {(self._first(function), self._first(each.root), is_over) for each in given if each.root}
         is_back = not is_over and whole.is_back
         return _Made(is_over or whole.is_over, is_back, "", whole.steps | steps)
@@ -189,20 +183,34 @@ class _Scope:
         made = [self._made(part) for part in parts]
         return any(one.is_back and not other.is_over and _took_both(one, other) for one in made for other in made)
 
+    def _runs_again(self, node: ast.AST) -> bool:
+        """Whether a call runs a module on the card with an input that the same module had on the CPU."""
+        if not isinstance(node, ast.Call):
+            return False
+        own = self._made(node.func)
+        if not own.root or (isinstance(node.func, ast.Attribute) and node.func.attr in _SAME):
+            return False
+        given = [self._made(each) for each in node.args]
+        is_over = own.is_over and any(each.is_over for each in given)
+        steps = {(own.root, self._first(each.root), is_over) for each in given if each.root}
+        self.ran |= steps
+        return is_over and any((function, root, False) in self.ran for function, root, _ in steps)
+
     def _is_beside_its_copy(self, call: ast.Call) -> bool:
-        """Whether a call gets a module and its copy on the card, and the same input moved and not moved."""
-        given = {ast.unparse(each) for each in call.args}
-        return any(
-            self.copies.get(path) in given
-            and self._of_path(path).is_over
-            and not self._of_path(self.copies[path]).is_over
-            for path in given & self.copies.keys()
-        )
+        """Whether a call gets a module, which is on the CPU, and its copy on the card."""
+        made = [self._of_path(ast.unparse(each)) for each in call.args if isinstance(each, ast.Name | ast.Attribute)]
+        here = {each.root for each in made if not each.is_over}
+        return any(each.is_over and self.copies.get(each.root) in here for each in made)
 
 
 def _took_both(card: _Made, host: _Made) -> bool:
     """Whether a function got the same input on the card for one, and on the CPU for the other."""
     return any(is_over and (function, root, False) in host.steps for function, root, is_over in card.steps)
+
+
+def _root_of(target: ast.expr) -> str:
+    """What a binding makes, by its name and its place: another binding of the name makes something else."""
+    return f"{ast.unparse(target)}@{target.lineno}:{target.col_offset}"
 
 
 def _in_order(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

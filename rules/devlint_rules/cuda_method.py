@@ -84,6 +84,7 @@ from ._run_device import (
     purpose_of,
 )
 from ._shared import is_initialized, parsed, short
+from ._stays import shares_memory
 
 #: Methods of a tensor that draw its values in place [torch/_tensor_docs.py].
 _DRAW = frozenset(
@@ -187,8 +188,8 @@ def _as_buffer(event: CudaMethod, site: Site, call: cst.Call, method: cst.Attrib
     is_module = owner is not None and owner.kind == "module" and event.function.endswith(".__init__")
     if not is_module or not event.receiver.value.is_tensor or not isinstance(statement, cst.Assign):
         return None
-    if event.receiver.value.kind == "parameter":
-        return None  # a tensor with a gradient, that the module's state does not have
+    if event.receiver.value.kind == "parameter" or shares_memory(event.receiver.node):
+        return None  # a tensor with a gradient, that the module's state does not have; or one that shares its memory
     target = statement.targets[0].target
     if len(statement.targets) > 1 or statement.value is not call or site.has_comment(statement):
         return None

@@ -289,3 +289,91 @@ def test_a_text_of_the_card_that_is_no_device_stays(line: str) -> None:
     after = converted(text)
     assert f"    {line}\n" in after
     assert "torch.device(" in after
+
+
+@pytest.mark.parametrize("size", ["torch.Size(n)", "x.size()", "x.shape"])
+def test_an_old_tensor_of_a_size_is_converted_with_the_file(size: str) -> None:
+    text = f"import torch\n\n\ndef one_hot(x, n):\n    y = torch.cuda.FloatTensor({size}).zero_()\n    return y, x.cuda()\n"
+    after = converted(text)
+    assert f"torch.zeros({size}, dtype=torch.float32, device=" in after
+    assert "torch.cuda.F" not in after
+
+
+@pytest.mark.parametrize(
+    "kind", ["torch.device('cuda')", "torch.device('cuda' if torch.cuda.is_available() else 'cpu')"]
+)
+def test_mixed_precision_reads_the_type_of_a_device_that_the_file_has(kind: str) -> None:
+    text = (
+        f"import torch\n\ndevice = {kind}\n\n\ndef step(net, x, y):\n"
+        "    with torch.cuda.amp.autocast():\n        return net(x.to(device), y.cuda())\n"
+    )
+    after = converted(text)
+    assert "torch.autocast(device.type)" in after
+
+
+def test_a_default_takes_the_text_that_the_file_chooses() -> None:
+    text = (
+        "import torch\n\ndevice = 'cuda' if torch.cuda.is_available() else 'cpu'\n\n\ndef make(n, device='cuda'):\n"
+        "    if device == 'cuda':\n        print(n)\n    return torch.zeros(n, device=device)\n\n\n"
+        "def main(x):\n    return make(3) * x.cuda()\n"
+    )
+    assert "def make(n, device=device):" in converted(text)
+
+
+@pytest.mark.parametrize(
+    "loaded",
+    [
+        "model.module, epoch = torch.load(path)",
+        "model.module = torch.load(path)",
+        "[epoch, model.module] = torch.load(path)",
+    ],
+)
+def test_a_part_of_a_model_that_is_loaded_goes_to_the_device(loaded: str) -> None:
+    text = f"import torch\n\n\ndef main(model, path, x):\n    {loaded}\n    return model(x.cuda())\n"
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV202", "DEV208"), torch_stated=False))
+    after = fix_source(linter, decode(text.encode(), "train.py"), (Safety.SAFE, Safety.UNSAFE)).text
+    assert "torch.load(path, map_location=device)" in after
+
+
+def test_an_import_that_a_sentence_alone_names_goes_with_its_use() -> None:
+    text = (
+        "import torch\nfrom torch.cuda.amp import GradScaler, autocast\n\nHELP = 'disable autocast'\n\n\n"
+        "def step(net, x):\n    scaler = GradScaler()\n    with autocast():\n        return scaler.scale(net(x.cuda()))\n"
+    )
+    assert "import GradScaler" not in converted(text)
+    assert "autocast\n" not in converted(text)
+
+
+@pytest.mark.parametrize("first", ["Variable(torch.zeros(1, n)).cuda()", "torch.zeros(1, n).cuda()"])
+def test_all_that_a_method_makes_goes_where_the_parameters_of_its_module_are(first: str) -> None:
+    text = (
+        "import torch\nfrom torch import nn\nfrom torch.autograd import Variable\n\n\nclass Cell(nn.Module):\n"
+        "    def __init__(self, n):\n        super().__init__()\n        self.conv = nn.Conv2d(n, n, 3)\n"
+        "        self.a = None\n\n"
+        f"    def hidden(self, n):\n        if self.a is None:\n            self.a = {first}\n"
+        "            self.b = Variable(torch.zeros(1, n)).cuda()\n        return Variable(torch.zeros(n)).cuda()\n"
+    )
+    after = converted(text)
+    assert after.count("next(self.parameters()).device") == 3
+
+
+def test_mixed_precision_that_is_off_inside_of_mixed_precision_has_the_same_type() -> None:
+    text = (
+        "import torch\nfrom torch.cuda.amp import autocast\n\n\ndef step(net, loss, x, y):\n    with autocast():\n"
+        "        out = net(x.cuda())\n        with autocast(enabled=False):\n            return loss(out, y.cuda())\n"
+    )
+    assert converted(text).count("torch.autocast(device.type") == 2
+
+
+@pytest.mark.parametrize("kind", ["torch.device('cuda')", "'cuda'"])
+def test_what_is_loaded_goes_to_the_device_that_the_file_has(kind: str) -> None:
+    text = (
+        f"import torch\n\ndevice = {kind}\n\n\ndef main(model, path, x):\n    model.module, epoch = torch.load(path)\n"
+        "    return model(x.cuda())\n"
+    )
+    linter = Linter(
+        tuple(rule() for rule in RULES), Settings(select=("DEV201", "DEV202", "DEV208"), torch_stated=False)
+    )
+    after = fix_source(linter, decode(text.encode(), "train.py"), (Safety.SAFE, Safety.UNSAFE)).text
+    assert "torch.load(path, map_location=device)" in after
+    assert "run_device" not in after

@@ -221,3 +221,61 @@ def test_a_file_that_binds_torch_somehow_is_converted(head: str) -> None:
 def test_settings_in_a_file_without_torch_stay(settings: str) -> None:
     text = f"from there import base\n\n{settings}\n"
     assert converted(text) == text
+
+
+@pytest.mark.parametrize(
+    "ran",
+    [
+        "a = net(x)\nx = x.cuda()\nnet.cuda()\nb = net(x)\nprint(a, b)",
+        "print(net(x))\nnet = net.to('cuda')\nprint(net(x.to('cuda')))",
+        "a = net(x)\nnet.cuda()\ny = x.cuda()\nb = net(y)\nprint(a, b)",
+    ],
+)
+def test_a_program_that_runs_a_module_on_the_cpu_and_again_on_the_card_stays(ran: str) -> None:
+    text = f"import torch\nfrom here import Net\n\nnet = Net()\nx = torch.rand(3, 2)\n{ran}\n"
+    assert converted(text) == text
+
+
+@pytest.mark.parametrize(
+    "ran",
+    [
+        "print(net(x))\nnet.cuda()\nfor x in loader:\n    print(net(x.cuda()))",
+        "print(net(x))\nnet = Net().cuda()\nprint(net(x.cuda()))",
+        "print(x)\nx = x.cuda()\nprint(x)\nnet = net.cuda()\nprint(net(x))",
+    ],
+)
+def test_a_program_that_runs_something_else_on_the_card_is_converted(ran: str) -> None:
+    text = f"import torch\nfrom here import Net, loader\n\nnet = Net()\nx = torch.rand(3, 2)\nz = x.cuda()\n{ran}\n"
+    assert ".cuda()" not in converted(text)
+
+
+@pytest.mark.parametrize("kept", ["self.scores.data.cuda()", "self.scores.detach().cuda()"])
+def test_a_copy_of_a_parameter_by_a_move_alone_stays(kept: str) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self, n):\n"
+        "        super().__init__()\n        self.scores = nn.Parameter(torch.rand(n))\n"
+        f"        self.first = {kept}\n\n    def forward(self, x):\n        return x * self.scores + torch.ones(3).cuda()\n"
+    )
+    assert converted(text) == text
+
+
+@pytest.mark.parametrize(
+    "library", ["import nvdiffrast.torch as dr", "from torch2trt import torch2trt", "import gsplat"]
+)
+def test_a_file_that_uses_a_library_for_cuda_alone_stays(library: str) -> None:
+    text = f"import torch\n{library}\n\nx = torch.rand(3).cuda()\ny = torch.rand(3, device='cuda')\nprint(x + y)\n"
+    assert converted(text) == text
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "    net = net.cuda()\n    device = torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')\n"
+        "    return net(x.to(device))",
+        "    if net.big:\n        device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\n"
+        "        return net(x.to(device))\n    net = net.cuda()\n    return net(x.cuda())",
+    ],
+)
+def test_a_device_that_the_file_chooses_too_late_gets_no_second_one_beside_it(later: str) -> None:
+    text = f"import torch\n\n\ndef main(net, x):\n{later}\n"
+    assert converted(text) == text
