@@ -24,7 +24,7 @@ from devlint.api import (
 from ._conversion import held, is_safe, is_text, new_device, parents, place_of, uses
 from ._given import is_index
 from ._shared import parsed
-from ._taken import taken_from
+from ._taken import sized_like, taken_from
 
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"
@@ -69,13 +69,16 @@ def _needs_new(event: Event, facts: Facts) -> bool:
 
     What meets a tensor of the caller's follows that tensor wherever it is.
     """
-    if not isinstance(event, CudaMethod | DeviceLiteral) or (event.partner or "").isidentifier() is False:
+    if not isinstance(event, CudaMethod | DeviceLiteral):
+        return False
+    partner = event.partner or (sized_like(event, facts) if isinstance(event, CudaMethod) else None)
+    if not (partner or "").isidentifier():
         return False
     head = head_of(event, facts)
     given = (
         {a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)} if head is not None else set()
     )
-    if event.partner in given:
+    if partner in given:
         return False
     return any(
         other.function == event.function and other.run_device is None and at_hand(other, facts) is None
@@ -119,8 +122,8 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     """
     if isinstance(event, CudaMethod | DeviceLiteral | ApiCall) and event.partner is not None:
         return f"{event.partner}.device"
-    if isinstance(event, CudaMethod) and (back := taken_from(event, facts)) is not None:
-        return f"{back}.device"
+    if isinstance(event, CudaMethod) and (tensor := taken_from(event, facts) or sized_like(event, facts)) is not None:
+        return f"{tensor}.device"
     head = head_of(event, facts)
     if head is None:
         return None

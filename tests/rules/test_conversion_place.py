@@ -377,3 +377,28 @@ def test_what_is_loaded_goes_to_the_device_that_the_file_has(kind: str) -> None:
     after = fix_source(linter, decode(text.encode(), "train.py"), (Safety.SAFE, Safety.UNSAFE)).text
     assert "torch.load(path, map_location=device)" in after
     assert "run_device" not in after
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["torch.ones(out.size(0)).cuda()", "torch.zeros(out.shape).cuda()", "Variable(torch.ones(out.size())).cuda()"],
+)
+def test_what_is_made_in_the_size_of_a_tensor_that_it_meets_follows_it(made: str) -> None:
+    text = (
+        "import torch\nfrom torch.autograd import Variable\n\n\nclass Loss:\n    def __init__(self, bce):\n"
+        f"        self.bce = bce\n\n    def __call__(self, out):\n        labels = {made}\n"
+        "        return self.bce(out, labels)\n"
+    )
+    after = converted(text)
+    assert ".to(out.device)" in after
+    assert "is_available" not in after
+
+
+@pytest.mark.parametrize("moved", ["out = out.cuda()", "out = out.to('cuda')", "self.net(out.cuda())"])
+def test_the_size_of_a_tensor_that_the_function_moves_says_nothing(moved: str) -> None:
+    text = (
+        "import torch\n\n\nclass Loss:\n    def __init__(self, bce):\n        self.bce = bce\n\n"
+        f"    def __call__(self, out):\n        labels = torch.ones(out.size(0)).cuda()\n        {moved}\n"
+        "        return self.bce(out, labels)\n"
+    )
+    assert "labels = torch.ones(out.size(0)).to(device)" in converted(text)
