@@ -139,12 +139,15 @@ class ImportNeed:
 class RunDeviceNeed:
     """The fix uses the name `name` for the device of the run; `name = choice` is added once per file, after the imports.
 
-    `choice`: an expression that names torch in full (`torch.device(...)`), or as the file itself spells it. All fixes of a
-    file that need the device give the same.
+    `choice`: an expression that names torch in full (`torch.device(...)`), or as the file itself spells it. `after`: a
+    statement of the module that binds a name which the choice reads. `inside`: the `if __name__ == "__main__"` that alone
+    needs the device, which is then chosen at its start. All fixes of a file that need the device give the same.
     """
 
     name: str = "device"
     choice: str = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
+    after: Span | None = None
+    inside: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,4 +70,17 @@ def _used(module: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
-            yield from node.value.replace(".", " ").replace("[", " ").replace("]", " ").split()
+            yield from _names_in(node.value)
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """The names that a string holds as an expression, and none of a sentence."""
+    try:
+        parsed = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(parsed):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,11 +18,13 @@ from devlint.api import (
     Move,
     RunDeviceNeed,
     Site,
+    Value,
 )
 
 from ._conversion import held, is_safe, is_text, new_device, parents, place_of, uses
 from ._given import is_index
 from ._shared import parsed
+from ._taken import sized_like, taken_from
 
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"
@@ -66,13 +69,16 @@ def _needs_new(event: Event, facts: Facts) -> bool:
 
     What meets a tensor of the caller's follows that tensor wherever it is.
     """
-    if not isinstance(event, CudaMethod | DeviceLiteral) or (event.partner or "").isidentifier() is False:
+    if not isinstance(event, CudaMethod | DeviceLiteral):
+        return False
+    partner = event.partner or (sized_like(event, facts) if isinstance(event, CudaMethod) else None)
+    if not (partner or "").isidentifier():
         return False
     head = head_of(event, facts)
     given = (
         {a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)} if head is not None else set()
     )
-    if event.partner in given:
+    if partner in given:
         return False
     return any(
         other.function == event.function and other.run_device is None and at_hand(other, facts) is None
@@ -116,6 +122,8 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     """
     if isinstance(event, CudaMethod | DeviceLiteral | ApiCall) and event.partner is not None:
         return f"{event.partner}.device"
+    if isinstance(event, CudaMethod) and (tensor := taken_from(event, facts) or sized_like(event, facts)) is not None:
+        return f"{tensor}.device"
     head = head_of(event, facts)
     if head is None:
         return None
@@ -135,16 +143,23 @@ def at_hand(event: Event, facts: Facts) -> str | None:
             continue
         if value is not None and value.is_tensor and value.device == HOME:
             return f"{name}.device"
-    owner = event.scope.get("self")
+    scope = _scope_at_first(event, facts)
+    owner = scope.get("self")
     if owner is None or owner.kind != "module" or owner.device != HOME or given[:1] != ["self"]:
         return None
     held = any(
         path.startswith("self.") and value.kind in ("module", "parameter") and value.device == HOME
-        for path, value in event.scope.items()
+        for path, value in scope.items()
     )
     if not held or moved or _is_part_of_init(head.name, facts.text):
         return None
     return "next(self.parameters()).device"
+
+
+def _scope_at_first(event: Event, facts: Facts) -> Mapping[str, Value]:
+    """What is known where the function first names the card: what it moves itself does not say where the module is."""
+    own = [other for other in uses(facts) if other.function == event.function and event.function]
+    return min(own, key=lambda other: other.span.start).scope if own else event.scope
 
 
 @lru_cache(maxsize=64)

@@ -29,12 +29,15 @@ from devlint.api import (
     Operand,
     Portability,
     RunDeviceNeed,
+    Span,
 )
 
-from ._given import context_as_device, stays_on_index, without_index
-from ._run_device import guard_of, guarded_type, placement_of
-from ._shared import File, parsed
-from ._switches import computed_maps, switches, tested
+from ._api import is_legacy_type
+from ._given import without_index
+from ._run_device import guard_in, guarded_type, placement_of
+from ._shared import File, parsed, span_of
+from ._stays import handed_texts, why_kept
+from ._switches import Switch, computed_maps, own_switch, switches, tested
 from ._torch import has_torch
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
@@ -52,6 +55,7 @@ MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})
 _OF_MODULES = frozenset({"parameters", "named_parameters"})
 #: Other processes may use other cards, and must not find CUDA started.
 _PROCESSES = ("multiprocessing", "torch.multiprocessing", "torch.distributed", "concurrent.futures", "ray", "horovod")
+_TAKES_DEVICE = frozenset({"torch.autocast", "torch.set_default_tensor_type", "torch.set_default_device"})
 _SETS_CURRENT = frozenset(
     {"torch.cuda.set_device", "torch.cuda.device", "torch.cuda.device_of", "torch.accelerator.set_device_index",
      "torch.accelerator.device_index", "torch.accelerator.set_device_idx"}
@@ -106,7 +110,50 @@ def new_device(type: str, facts: Facts) -> RunDeviceNeed | None:
         type = next(iter(types))
     as_text = is_text(facts)
     found = choice(type, shared_index(facts, type), facts, as_text=as_text, quote=quote_of(facts))
-    return None if found is None else RunDeviceNeed(name, found)
+    if found is None:
+        return None
+    asks = f"{AVAILABLE[type]}()" if type in AVAILABLE else ""
+    switch = own_switch(AVAILABLE[type], facts) if asks and asks in found else None
+    if switch is not None and not _comes_before(switch, facts):
+        return RunDeviceNeed(name, found.replace(asks, switch.name), after=span_of(switch.statement, facts.text))
+    return RunDeviceNeed(name, found, inside=_script_alone(facts))
+
+
+def _comes_before(switch: Switch, facts: Facts) -> bool:
+    """Whether a use of the card, outside of functions, comes before the switch is bound."""
+    row = switch.statement.lineno
+    return any(not use.function and isinstance(use.node, ast.expr) and use.node.lineno < row for use in uses(facts))
+
+
+def _script_alone(facts: Facts) -> Span | None:
+    """The `if __name__ == "__main__"` of the module, where nothing outside of it needs a new device."""
+    tree = parsed(facts.text)
+    scripts = [node for node in (tree.body if tree is not None else ()) if _is_script(node)]
+    if len(scripts) != 1:
+        return None
+    script = scripts[0]
+    rows = [use.node.lineno for use in facts.events if _wants_device(use, facts) and isinstance(use.node, ast.expr)]
+    rows += [node.lineno for node in (*computed_maps(facts.text), *handed_texts(facts))]
+    inside = bool(rows) and all(script.body[0].lineno <= row <= (script.body[-1].end_lineno or 0) for row in rows)
+    return span_of(script, facts.text) if inside else None
+
+
+def _is_script(statement: ast.stmt) -> TypeGuard[ast.If]:
+    return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test) and not statement.orelse
+
+
+def _wants_device(event: Event, facts: Facts) -> bool:
+    """Whether a fix may put a new device where an event is."""
+    if isinstance(event, CudaMethod | DeviceLiteral):
+        own = isinstance(event, DeviceLiteral) and (event.role not in _USES or is_named(event, facts.text))
+        wants = not own and guard_in(event, facts) is None
+    elif isinstance(event, ApiCall):
+        wants = is_legacy_type(event.qualname) or ".amp." in event.qualname or event.qualname in _TAKES_DEVICE
+    elif isinstance(event, Load):
+        wants = event.module and event.map_location is None
+    else:
+        wants = isinstance(event, Move) and event.method == "type"
+    return wants and _sees_none(event)
 
 
 def why_no_device(facts: Facts) -> str:
@@ -118,17 +165,33 @@ def why_no_device(facts: Facts) -> str:
 def _is_held_back(file: File) -> str | None:
     """Why one device for the whole file cannot be chosen with its imports.
 
-    A function sets which cards are visible: the choice would come too early. Or a line stays that needs a card by its
-    index, or gives torch an object that is no device: the file would stop there whatever else is converted.
+    A function sets which cards are visible: the choice would come too early. Or the file is not converted at all.
     """
-    facts = file.facts
-    if _sets_visible_in_function(facts.text):
-        return _TOO_EARLY
-    row = stays_on_index(facts)
-    if row is not None:
-        return f"line {row} needs the GPU with a computed index"
-    place = context_as_device(facts)
-    return None if place is None else f"`{place.name}` of line {place.node.lineno} is no device"
+    return _TOO_EARLY if _sets_visible_in_function(file.facts.text) else _why_kept(file)
+
+
+def why_unconverted(facts: Facts) -> str | None:
+    """Why no conversion of the file is offered; None where it is."""
+    return _why_kept(File(facts))
+
+
+@lru_cache(maxsize=1)
+def _why_kept(file: File) -> str | None:
+    """`why_kept`, or a `device` of the file that some of its uses do not see: a second one beside it would be odd."""
+    why = why_kept(file.facts)
+    if why is not None or not wants_new(file.facts) or not _is_taken(file):
+        return why
+    tree = parsed(file.facts.text)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _asks_for_card(node.value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(each, ast.Name) and each.id == "device" for each in targets):
+                return f"line {node.lineno} chooses `device` where not all lines that need it see it"
+    return None
+
+
+def _asks_for_card(node: ast.expr) -> bool:
+    return any(isinstance(each, ast.Attribute) and each.attr == "is_available" for each in ast.walk(node))
 
 
 def is_late(event: DeviceLiteral, facts: Facts) -> bool:
@@ -226,13 +289,16 @@ def _binds_device(node: ast.AST) -> bool:
 
 def held(event: Event, facts: Facts) -> str | None:
     """A variable that holds this accelerator by name, `device = torch.device("cuda")`, which DEV201 makes a choice."""
-    if not isinstance(event, CudaMethod | DeviceLiteral | ApiCall) or placement_of(facts, event.type) is not None:
+    if not isinstance(event, CudaMethod | DeviceLiteral | ApiCall | Load):
+        return None
+    type = "cuda" if isinstance(event, Load) else event.type
+    if placement_of(facts, type) is not None:
         return None
     found = [
         path
         for path, value in facts.bound_at(event.scope, event.span).items()
         if value.kind in ("device", "string")
-        and {getattr(place, "type", None) for place in value.device} == {event.type}
+        and {getattr(place, "type", None) for place in value.device} == {type}
         and "device" in path.rpartition(".")[2].lower()
         and "[" not in path
     ]
@@ -311,7 +377,7 @@ def _is_variable(node: ast.AST) -> bool:
 
 def is_text(facts: Facts) -> bool:
     """Whether a new device is a text: the file hands a text to what nobody knows to take a `torch.device`."""
-    return any(isinstance(use, DeviceLiteral) and _is_unknown(use) for use in uses(facts))
+    return bool(handed_texts(facts)) or any(isinstance(use, DeviceLiteral) and _is_unknown(use) for use in uses(facts))
 
 
 def shared_index(facts: Facts, type: str) -> int | None:
@@ -347,7 +413,7 @@ def _is_safe(type: str, file: File) -> bool:
     is_test = facts.is_test or any(each.split(".")[0] in ("pytest", "unittest") for each in facts.imports.values())
     if is_test or any(use.index not in (None, 0) for use in named) or placement_of(facts, type) is not None:
         return False
-    if not _is_program(facts) or _sets_visible_in_function(facts.text):
+    if not _is_program(facts) or _is_held_back(file) is not None or handed_texts(facts):
         return False
     if _starts_processes(facts) or any(_sets_current(event) for event in facts.events):
         return False
@@ -359,7 +425,7 @@ def _is_safe(type: str, file: File) -> bool:
 
 def _stays(event: Event, type: str, facts: Facts) -> bool:
     """Whether a place needs the card, and no safe fix changes that: the conversion would not be whole."""
-    if not isinstance(event, DeviceLiteral | ApiCall) or event.type != type or guard_of(event) is not None:
+    if not isinstance(event, DeviceLiteral | ApiCall) or event.type != type or guard_in(event, facts) is not None:
         return False
     if isinstance(event, ApiCall):
         return event.raises and event.is_call and not event.under.catches("RuntimeError", "AssertionError")
@@ -493,7 +559,7 @@ def _uses_of(file: File) -> tuple[CudaMethod | DeviceLiteral, ...]:
     return tuple(
         without_index(event, file.facts)
         for event in file.facts.events
-        if _names_card(event) and guard_of(event) is None
+        if _names_card(event) and guard_in(event, file.facts) is None
     )
 
 

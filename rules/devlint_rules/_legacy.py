@@ -24,7 +24,7 @@ def modern_tensor(event: ApiCall, device: cst.BaseExpression, site: Site, filled
     plain = [a.with_changes(comma=cst.MaybeSentinel.DEFAULT) for a in call.args if a.keyword is None]
     if len(given) != len(plain) or any(a.keyword is not None and a.keyword.value != "device" for a in call.args):
         return None
-    if len(given) > 1 or all(operand.value.kind == "number" for operand in given):
+    if len(given) > 1 or all(operand.value.kind == "number" or _is_size(operand) for operand in given):
         function = filled or "torch.empty"
         if not plain:
             plain = [cst.Arg(cst.Integer("0"))]
@@ -41,6 +41,14 @@ def keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
     none = cst.SimpleWhitespace("")
     equal = cst.AssignEqual(whitespace_before=none, whitespace_after=none)
     return cst.Arg(value, keyword=cst.Name(name), equal=equal)
+
+
+def _is_size(operand: Operand) -> bool:
+    """Whether an argument is the size of a tensor: `torch.Size(...)`, `x.size()`, `x.shape`."""
+    node = operand.node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords:
+        return node.func.attr == "Size" or (node.func.attr == "size" and not node.args)
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
 def _is_data(operand: Operand) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from devlint.api import AlsoNeed, DeviceLiteral, Facts, Fix, RunDeviceNeed, Safety
+from devlint.api import AlsoNeed, CudaMethod, DeviceLiteral, Facts, Fix, RunDeviceNeed, Safety, Span
 
 from ._conversion import (
     AVAILABLE,
@@ -24,9 +24,11 @@ from ._conversion import (
     place_of,
     uses,
     wants_new,
+    why_unconverted,
 )
 from ._run_device import guard_of
 from ._shared import File, parsed, span_of
+from ._stays import handed_texts
 from ._switches import computed_maps, defaults, switches
 
 _READS_AS_TEXT = (
@@ -41,14 +43,18 @@ _READS_AS_TEXT = (
 )
 
 
-def with_rest(fix: Fix, type: str, facts: Facts) -> Fix:
+def with_rest(fix: Fix, use: CudaMethod | DeviceLiteral, facts: Facts) -> Fix:
     """A fix of a use of the card, with the other places of the file that it settles.
 
-    A safe fix settles none: a file with such places is not converted safely.
+    A safe fix settles none: a file with such places is not converted safely. A file that is not converted has a hint, but
+    where the program's device is proved: what forgot it is a fault of its own.
     """
     if not fix.edits or fix.safety is not Safety.UNSAFE:
         return fix
-    return replace(fix, needs=(*fix.needs, *_also(type, File(facts))))
+    why = why_unconverted(facts) if use.run_device is None or not use.run_device_is_proved else None
+    if why is not None:
+        return Fix(fix.title, Safety.HINT, why=why)
+    return replace(fix, needs=(*fix.needs, *_also(use.type, File(facts))))
 
 
 @lru_cache(maxsize=4)
@@ -65,6 +71,8 @@ def _also(type: str, file: File) -> tuple[AlsoNeed | RunDeviceNeed, ...]:
         found.update(
             AlsoNeed(span_of(value, facts.text), name.text) for value in _maps(facts, name) if name is not None
         )
+    if name is not None and name.needs:
+        found.update(AlsoNeed(span_of(value, facts.text), name.text) for value in handed_texts(facts))
     needed = name is not None and any(torch is None or need.text == name.text for need in found)
     return (*(name.needs if name is not None and needed else ()), *sorted(found, key=lambda need: need.span))
 
@@ -75,13 +83,14 @@ class _Name(NamedTuple):
     text: str
     row: int
     needs: tuple[RunDeviceNeed, ...] = ()
+    is_text: bool = False
 
 
 def _name(type: str, facts: Facts) -> _Name | None:
     """The name that the conversion adds, else the one that the module has for the card."""
     if wants_new(facts):
         new = new_device(type, facts)
-        return None if new is None else _Name(new.name, 0, (new,))
+        return None if new is None else _Name(new.name, _row(new.inside or new.after, facts), (new,))
     own = {
         name: use.node.lineno
         for use in uses(facts)
@@ -89,7 +98,29 @@ def _name(type: str, facts: Facts) -> _Name | None:
         for name in names_of(use, facts.text)
         if name.isidentifier()
     }
-    return _Name(*own.popitem()) if len(own) == 1 else None
+    return _Name(*own.popitem()) if len(own) == 1 else _seen(facts)
+
+
+def _seen(facts: Facts) -> _Name | None:
+    """The name of the module that the uses of the card see, where they see one alone."""
+    seen = {use.run_device for use in uses(facts)}
+    tree = parsed(facts.text)
+    bound = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == [next(iter(seen), None)]
+    ]
+    if len(seen) != 1 or len(bound) != 1 or tree is None or bound[0] not in tree.body:
+        return None
+    chosen = bound[0].value
+    arms = [chosen.body, chosen.orelse] if isinstance(chosen, ast.IfExp) else [chosen]
+    is_text = all(isinstance(arm, ast.Constant) and isinstance(arm.value, str) for arm in arms)
+    return _Name(ast.unparse(bound[0].targets[0]), bound[0].lineno, is_text=is_text)
+
+
+def _row(span: Span | None, facts: Facts) -> int:
+    """The row of what a new device is defined behind; 0 for the imports."""
+    return 0 if span is None else facts.text.count("\n", 0, span.start) + 1
 
 
 def _maps(facts: Facts, name: _Name | None) -> Iterator[ast.expr]:
@@ -119,7 +150,7 @@ def _defaults(type: str, facts: Facts, name: _Name | None) -> Iterator[AlsoNeed]
         quote = written[0]
         chosen = f"{written} if {facts.spell(AVAILABLE[type])}() else {quote}cpu{quote}"
         is_known = name is not None and event.node.lineno > name.row and is_parameter(event, facts.text)
-        plain = is_known and _is_handed_on(event.node, facts.text)
+        plain = is_known and ((name is not None and name.is_text) or _is_handed_on(event.node, facts.text))
         yield AlsoNeed(event.span, name.text if plain and name is not None else chosen)
 
 

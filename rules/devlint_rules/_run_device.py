@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import Counter
 from functools import lru_cache
 
 from devlint.api import (
@@ -17,6 +19,8 @@ from devlint.api import (
     Site,
     Span,
 )
+
+from ._shared import parsed
 
 # A file that imports one of these holds code that only runs on the accelerator it is written for.
 _KERNELS = (
@@ -96,6 +100,49 @@ def guard_of(event: ApiCall | CudaMethod | DeviceLiteral, facts: Facts | None = 
             return under_condition(test)
     if event.under.allow(event.type):
         return asked_around(event.type)
+    return None
+
+
+def guard_in(event: ApiCall | CudaMethod | DeviceLiteral, facts: Facts) -> LeftAlone | None:
+    """`guard_of`, or a condition whose name the file binds to a comparison with the card or the CPU: `ON = mode == "GPU"`."""
+    if (found := guard_of(event)) is not None:
+        return found
+    chosen = _chosen_by_name(facts.text)
+    test = next((test for test in event.under.tests if test in chosen), None)
+    return under_condition(test) if test is not None else None
+
+
+@lru_cache(maxsize=4)
+def _chosen_by_name(text: str) -> frozenset[str]:
+    """The conditions under which the card is chosen, by names that the module binds once, to such a comparison."""
+    tree = parsed(text)
+    bound = Counter(
+        node.id
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    )
+    found: set[str] = set()
+    for statement in tree.body if tree is not None else ():
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target, side = statement.targets[0], _side_of(statement.value)
+            if isinstance(target, ast.Name) and bound[target.id] == 1 and side is not None:
+                found.add(target.id if side else f"not {target.id}")
+    return frozenset(found)
+
+
+def _side_of(node: ast.expr) -> bool | None:
+    """True for a comparison with the card's name, False for one with the CPU's, None for everything else."""
+    if isinstance(node, ast.IfExp):
+        constants = [each.value for each in (node.body, node.orelse) if isinstance(each, ast.Constant)]
+        return _side_of(node.test) if constants == [True, False] else None
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "bool" and len(node.args) == 1:
+        return _side_of(node.args[0])
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq):
+        return None
+    for each in (node.left, *node.comparators):
+        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+            named = each.value.lower().partition(":")[0]
+            return True if named in ("cuda", "gpu") else False if named == "cpu" else None
     return None
 
 

@@ -6,8 +6,12 @@ A switch is `use_gpu=True` of a call, a parameter, a dictionary, an option or a 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
+
+from devlint.api import Facts
 
 from ._run_device import denies_accelerator, says_accelerator
 from ._shared import parsed
@@ -18,7 +22,7 @@ def switches(text: str) -> tuple[ast.Constant, ...]:
     """The constants `True` that turn the card on, outside of conditions that ask for a card."""
     return tuple(
         value
-        for node in _unasked(parsed(text))
+        for node in unasked(text)
         for value in _switched(node, text)
         if isinstance(value, ast.Constant) and value.value is True
     )
@@ -29,16 +33,17 @@ def computed_maps(text: str) -> tuple[ast.expr, ...]:
     """The values of `map_location` that compute a card, `f"cuda:{gpu}"`, outside of conditions that ask for a card."""
     return tuple(
         node.value
-        for node in _unasked(parsed(text))
-        if isinstance(node, ast.keyword) and node.arg == "map_location" and _is_computed_card(node.value)
+        for node in unasked(text)
+        if isinstance(node, ast.keyword) and node.arg == "map_location" and is_computed_card(node.value)
     )
 
 
-def _is_computed_card(node: ast.expr) -> bool:
+def is_computed_card(node: ast.expr) -> bool:
+    """Whether an expression names a card whose index it computes: `f"cuda:{gpu}"`, `torch.device("cuda", gpu)`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "device" and node.args:
         if len(node.args) == 2:
             return _starts(node.args[0], "cuda") and not isinstance(node.args[1], ast.Constant)
-        return _is_computed_card(node.args[0])
+        return is_computed_card(node.args[0])
     if isinstance(node, ast.JoinedStr):
         return len(node.values) > 1 and _starts(node.values[0], "cuda:")
     if isinstance(node, ast.BinOp):
@@ -52,9 +57,10 @@ def _starts(node: ast.expr, text: str) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(text)
 
 
-def _unasked(root: ast.AST | None) -> Iterator[ast.AST]:
-    """The nodes outside of conditions that ask for a card."""
-    pending = [root] if root is not None else []
+def unasked(text: str) -> Iterator[ast.AST]:
+    """The nodes of a file outside of conditions that ask for a card."""
+    root = parsed(text)
+    pending: list[ast.AST] = [root] if root is not None else []
     while pending:
         node = pending.pop()
         if isinstance(node, ast.If | ast.IfExp) and says_accelerator(ast.unparse(node.test)):
@@ -82,6 +88,30 @@ def _switched(node: ast.AST, text: str) -> Iterator[ast.expr]:
         last = target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
         if is_switch(last) and ast.unparse(target) in tested(text):
             yield node.value
+
+
+class Switch(NamedTuple):
+    """A name that the module binds once, to whether there is a card, and the statement that does."""
+
+    name: str
+    statement: ast.stmt
+
+
+def own_switch(asks: str, facts: Facts) -> Switch | None:
+    """The switch of the file that its conditions read: `CUDA = torch.cuda.is_available()`. `asks`: the function of torch."""
+    tree = parsed(facts.text)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    bound = Counter(node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
+    for statement in tree.body if tree is not None else ():
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+        value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+        if not isinstance(target, ast.Name) or not isinstance(value, ast.Call) or value.args:
+            continue
+        first, dot, rest = ast.unparse(value.func).partition(".")
+        if f"{facts.imports.get(first, first)}{dot}{rest}" == asks and bound[target.id] == 1:
+            if target.id in tested(facts.text) and len(getattr(statement, "targets", [target])) == 1:
+                return Switch(target.id, statement)
+    return None
 
 
 def is_switch(name: str) -> bool:

@@ -216,7 +216,7 @@ class AmpDeviceType(Rule[ApiCall]):
             if follows
             else f'"{old["type"]}"'
             if device is None
-            else _type_of_new(device, site)
+            else _type_of_new(device, event, site)
         )
         first = cst.Arg(site.expression(type))
         given.pop("device_type", None)
@@ -274,15 +274,20 @@ class AmpDeviceType(Rule[ApiCall]):
 
 def _converted(event: ApiCall, site: Site) -> RunDevice | None:
     """The device that the conversion of the file gives it, where the file names the card otherwise without asking for it."""
-    if _is_meant(event) or not converts("cuda", site.facts):
+    if _is_asked(event) or not converts("cuda", site.facts):
         return None
-    return run_device(event.run_device, site, event)
+    device = run_device(event.run_device, site, event)
+    off = event.arguments.get("enabled") or event.arguments.get("0")
+    is_off = off is not None and off.value.constant is False
+    return None if is_off and device is not None and device.text.endswith(".device") else device
 
 
-def _type_of_new(device: RunDevice, site: Site) -> str:
+def _type_of_new(device: RunDevice, event: ApiCall, site: Site) -> str:
+    value = event.scope.get(device.text)
+    is_device = value is not None and is_device_object(Operand(event.span, ast.Name(device.text), device.text, value))
     return (
         f"{device.text}.type"
-        if device.needs and not device.is_text
+        if is_device or (device.needs and not device.is_text)
         else f"{site.spell('torch.device')}({device.text}).type"
     )
 
@@ -335,14 +340,25 @@ def _only_for_type(given: Operand, event: ApiCall, facts: Facts) -> bool:
     return len(uses) <= len(choices)
 
 
+def _is_guarded(event: ApiCall) -> bool:
+    """Whether CUDA is asked for around the call."""
+    tests = (_FIRST_CARD.sub("", test) for test in event.under.tests)
+    return event.under.allow("cuda") or any(re.search(r"(?i)cuda|gpu", test) for test in tests)
+
+
 def _is_meant(event: ApiCall) -> bool:
     """Whether CUDA is asked for around the call, or by its `enabled` argument."""
-    tests = (_FIRST_CARD.sub("", test) for test in event.under.tests)
-    guard = event.under.allow("cuda") or any(re.search(r"(?i)cuda|gpu", test) for test in tests)
     enabled = event.arguments.get("enabled") or (
         event.arguments.get("0") if event.qualname.endswith((".cuda.amp.autocast", ".cpu.amp.autocast")) else None
     )
-    return guard or (enabled is not None and _ASKS_DEVICE.search(enabled.text) is not None)
+    return _is_guarded(event) or (enabled is not None and _ASKS_DEVICE.search(enabled.text) is not None)
+
+
+def _is_asked(event: ApiCall) -> bool:
+    """Whether the card is asked for around the call or by its `enabled`, which names the card or a device."""
+    enabled = event.arguments.get("enabled") or event.arguments.get("0")
+    asks = enabled is not None and re.search(r"(?i)cuda|gpu|device", enabled.text) is not None
+    return asks or _is_guarded(event)
 
 
 def _by_availability(text: str) -> bool:

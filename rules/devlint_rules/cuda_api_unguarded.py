@@ -84,17 +84,14 @@ from ._api import (
     AVAILABLE,
     NAMES,
     guarded_statement,
-    is_legacy_type,
     is_written_out,
     needs_torch,
     service_of,
     spelled,
 )
 from ._calls import may_precede, path_to
+from ._stays import TAKE_DEVICE, raises_without
 
-# These take a device, and do nothing for one that is not theirs.
-_TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})
-_OPTION = re.compile(r"(?:\A|\.)(?:args|opts?|cfg|config|hparams|flags)\.device\Z")
 _COUNT, _AVAILABLE = "torch.cuda.device_count", "torch.cuda.is_available"
 _AT_LEAST = "Use at least 1: `max(1, ...)`"
 #: Programs of several processes, each of which has a card.
@@ -123,13 +120,13 @@ class CudaApiUnguarded(Rule[Event]):
             each_has_one = _PROCESSES.search(facts.text) is not None and not asks_before(event, facts)
             return not event.under.caught and not each_has_one and service_of(event, facts) is None
         if not event.is_call:  # what a file is for does not count where it says itself that there is no accelerator
-            return _raises_without(event) and not is_replaced(event, facts)
-        return _raises_without(event) and self.left_alone(event, facts) is None
+            return raises_without(event) and not is_replaced(event, facts)
+        return raises_without(event) and self.left_alone(event, facts) is None
 
     def left_alone(self, event: Event, facts: Facts) -> LeftAlone | None:
         if not isinstance(event, ApiCall) or not event.is_call:
             return None
-        if not _raises_without(event):
+        if not raises_without(event):
             return _harmless(event)
         if "CUDAGraph" in facts.text:
             return LeftAlone("the file captures CUDA graphs", _place(facts, "CUDAGraph"))
@@ -201,7 +198,7 @@ def _harmless(event: ApiCall) -> LeftAlone | None:
         return None
     if event.raises and event.under.catches("RuntimeError", "AssertionError"):
         return LeftAlone(f"a `try` around it catches the error that it raises without {name}")
-    if event.qualname in _TAKE_DEVICE:
+    if event.qualname in TAKE_DEVICE:
         return LeftAlone("it does nothing for a device of another type")
     known = event.remedy  # in a table, which says as well whether it raises
     if event.raises or not known or event.qualname.rpartition(".")[2] in _QUESTIONS:
@@ -266,26 +263,6 @@ def is_size(above: list[cst.CSTNode], facts: Facts) -> bool:
     return False
 
 
-def _raises_without(event: ApiCall) -> bool:
-    """Whether the call raises without the accelerator, and no other rule reports it."""
-    if (
-        not (event.raises and (event.is_call or is_absent(event)))
-        or event.type in ("", "accelerator")
-        or event.under.catches("RuntimeError", "AssertionError")
-        or (event.type != "cuda" and event.under.catches("AttributeError", "ImportError"))
-    ):
-        return False
-    if is_legacy_type(event.qualname) or event.deprecated is not None:
-        return False
-    return not (event.qualname in _TAKE_DEVICE and (event.discarded or not _names_card(event)))
-
-
-def is_absent(event: ApiCall) -> bool:
-    """Whether the place is only reached where torch says that the accelerator is not there."""
-    test = re.compile(rf"not (?:torch\.)?(?:backends\.)?{event.type}\.is_available\(\)\Z")
-    return not event.under.allow(event.type) and any(map(test.match, event.under.tests))
-
-
 def is_kept(site: Site) -> bool:
     """Whether a statement only binds a function to a name, or returns it: `self.sync = torch.cuda.synchronize`."""
     statement = site.statement
@@ -301,9 +278,3 @@ def is_replaced(event: ApiCall, facts: Facts) -> bool:
 def _place(facts: Facts, word: str) -> Span:
     start = facts.text.index(word)
     return Span(start, start + len(word))
-
-
-def _names_card(event: ApiCall) -> bool:
-    """Whether the argument is a card by number or by a literal, or an option, which may be the CPU."""
-    given = event.arguments.get("0") or event.arguments.get("device")
-    return given is not None and (given.value.constant is not None or _OPTION.search(given.text) is not None)

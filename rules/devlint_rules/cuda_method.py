@@ -77,12 +77,14 @@ from ._conversion import MOVABLE, decision, is_safe, portability, why_no_device
 from ._given import given_device, is_current, without_index
 from ._rest_of_conversion import with_rest
 from ._run_device import (
+    guard_in,
     guard_of,
     may_use_other_cards,
     placed,
     purpose_of,
 )
 from ._shared import is_initialized, parsed, short
+from ._stays import shares_memory
 
 #: Methods of a tensor that draw its values in place [torch/_tensor_docs.py].
 _DRAW = frozenset(
@@ -107,7 +109,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         return not event.receiver.text.startswith("super(") and self.left_alone(event, facts) is None
 
     def left_alone(self, event: CudaMethod, facts: Facts) -> LeftAlone | None:
-        return guard_of(event, facts) or purpose_of(facts)
+        return guard_of(event, facts) or guard_in(event, facts) or purpose_of(facts)
 
     def judge(self, event: CudaMethod, site: Site) -> Finding | None:
         call, event = site.node, without_index(event, site.facts)
@@ -117,7 +119,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         message = f"`.{call.func.attr.value}()` raises an error on a machine without {needed}"
         if event.run_device is not None:
             message += f"; the program's device is `{event.run_device}`"
-        fix = with_rest(self._fix(event, site, call, call.func), event.type, site.facts)
+        fix = with_rest(self._fix(event, site, call, call.func), event, site.facts)
         return Finding(
             event.span,
             message,
@@ -186,8 +188,8 @@ def _as_buffer(event: CudaMethod, site: Site, call: cst.Call, method: cst.Attrib
     is_module = owner is not None and owner.kind == "module" and event.function.endswith(".__init__")
     if not is_module or not event.receiver.value.is_tensor or not isinstance(statement, cst.Assign):
         return None
-    if event.receiver.value.kind == "parameter":
-        return None  # a tensor with a gradient, that the module's state does not have
+    if event.receiver.value.kind == "parameter" or shares_memory(event.receiver.node):
+        return None  # a tensor with a gradient, that the module's state does not have; or one that shares its memory
     target = statement.targets[0].target
     if len(statement.targets) > 1 or statement.value is not call or site.has_comment(statement):
         return None

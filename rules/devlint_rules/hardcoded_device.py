@@ -113,7 +113,7 @@ from ._conversion import choice, decision, is_late, is_safe, new_device, portabi
 from ._given import without_index
 from ._rest_of_conversion import with_rest
 from ._run_device import (
-    guard_of,
+    guard_in,
     may_use_other_cards,
     placed,
     purpose_of,
@@ -152,13 +152,13 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
         if isinstance(event, InferredCall):
             written = _written_device(event)
             return written is not None and not _is_seen(written, facts) and purpose_of(facts) is None
-        return _names_device(event) and guard_of(event) is None and purpose_of(facts) is None
+        return _names_device(event) and guard_in(event, facts) is None and purpose_of(facts) is None
 
     def left_alone(self, event: DeviceLiteral | InferredCall, facts: Facts) -> LeftAlone | None:
         if isinstance(event, InferredCall):
             return None
         if _names_device(event):
-            return guard_of(event) or purpose_of(facts)
+            return guard_in(event, facts) or purpose_of(facts)
         reason = _OTHER_ROLES.get(event.role) if event.type in ACCELERATORS else None
         return LeftAlone(reason) if reason is not None else None
 
@@ -194,7 +194,7 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
         message = f"device is hardcoded to `{place}`"
         if event.run_device is not None and event.role != "assigned":
             message += f"; the program's device is `{event.run_device}`"
-        fix = with_rest(self._fix(event, site), event.type, site.facts)
+        fix = with_rest(self._fix(event, site), event, site.facts)
         return Finding(
             event.span,
             message,

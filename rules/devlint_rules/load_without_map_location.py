@@ -39,6 +39,7 @@ The rule does not report these cases:
 from __future__ import annotations
 
 import ast
+from typing import TypeGuard
 
 from devlint.api import (
     ACCELERATORS,
@@ -61,6 +62,8 @@ from devlint.api import (
 
 from ._at_hand import run_device
 from ._calls import with_keyword
+from ._conversion import place_of
+from ._shared import parsed
 
 
 class LoadWithoutMapLocation(Rule[Load]):
@@ -89,7 +92,8 @@ class LoadWithoutMapLocation(Rule[Load]):
             return None
         needs: tuple[RunDeviceNeed, ...] = ()
         where = event.run_device if _is_chosen(event) and event.run_device is not None else '"cpu"'
-        if event.module and where == '"cpu"' and (event.run_device is not None or _uses_accelerator(site.facts)):
+        keeps_place = event.module or _gives_object(event, site.facts)
+        if keeps_place and where == '"cpu"' and (event.run_device is not None or _uses_accelerator(site.facts)):
             device = run_device(event.run_device, site, event)
             if device is not None:
                 where, needs = device.text, device.needs
@@ -105,6 +109,20 @@ class LoadWithoutMapLocation(Rule[Load]):
         )
         fix = Fix(f"Pass `map_location={where}`", Safety.UNSAFE, (edit,), needs)
         return Finding(event.span, message, fix, event.because)
+
+
+def _gives_object(event: Load, facts: Facts) -> bool:
+    """Whether what is loaded becomes a part of an object, `net.module, epoch = torch.load(path)`: nothing moves it then."""
+    tree = parsed(facts.text)
+    for node in ast.walk(tree) if tree is not None and isinstance(event.node, ast.expr) else ():
+        if isinstance(node, ast.Assign) and place_of(node.value) == place_of(event.node):
+            parts = [part for target in node.targets for part in (target.elts if _is_row(target) else [target])]
+            return any(isinstance(part, ast.Attribute) and ast.unparse(part.value) != "self" for part in parts)
+    return False
+
+
+def _is_row(target: ast.expr) -> TypeGuard[ast.Tuple | ast.List]:
+    return isinstance(target, ast.Tuple | ast.List)
 
 
 def _is_none(node: ast.expr) -> bool:

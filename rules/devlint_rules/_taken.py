@@ -1,0 +1,170 @@
+"""The tensor whose device a moved value belongs to, by what the function does with both.
+
+What was taken to the CPU for a computation goes back: `rows = assign(scores.cpu())` and later `rows = rows.cuda()` belong
+where the scores are. What is made in the size of a tensor, and given to a function beside it, belongs where that is:
+`labels = torch.ones(out.size(0)).cuda()` and `loss(out, labels)`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from devlint.api import CudaMethod, Facts
+
+from ._shared import parsed
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+#: Methods and attributes that tensors have and modules lack.
+_OF_TENSORS = frozenset(
+    {"detach", "size", "shape", "dtype", "view", "dim", "ndim", "numel", "sum", "mean", "max", "min", "sigmoid", "softmax",
+     "long", "int", "bool", "unsqueeze", "squeeze", "permute", "contiguous", "reshape", "clone"}
+)  # fmt: skip
+
+
+def taken_from(event: CudaMethod, facts: Facts) -> str | None:
+    """The tensor that a value was computed from on the CPU, before it is moved; None where nothing shows one."""
+    receiver = event.receiver.node
+    tree = parsed(facts.text)
+    if not isinstance(receiver, ast.Name) or tree is None or not event.function or not isinstance(event.node, ast.expr):
+        return None
+    row = event.node.lineno
+    function = _innermost(tree, row)
+    if function is None:
+        return None
+    made = _last_binding(function, receiver.id, row)
+    if made is None or not isinstance(made.value, ast.Call):
+        return None
+    arguments = (*made.value.args, *(each.value for each in made.value.keywords))
+    for argument in arguments:
+        for name in _on_host(argument, function, made.lineno):
+            if name != receiver.id and _is_tensor(name, function) and not _is_bound(name, function, made.lineno, row):
+                return name
+    return None
+
+
+def sized_like(event: CudaMethod, facts: Facts) -> str | None:
+    """The tensor in whose size a value is made that a function gets beside it; None where nothing shows one."""
+    tree = parsed(facts.text)
+    if tree is None or not event.function or not isinstance(event.node, ast.expr):
+        return None
+    row = event.node.lineno
+    function = _innermost(tree, row)
+    made = _statement_of(event.node, function) if function is not None else None
+    if function is None or made is None or not isinstance(made.targets[0], ast.Name):
+        return None
+    for name in _sizes(event.receiver.node):
+        if _is_moved(name, function) or not _meet(name, made.targets[0].id, function, row):
+            continue
+        return name
+    return None
+
+
+def _statement_of(node: ast.expr, function: _Function) -> ast.Assign | None:
+    """The assignment of one target whose value holds a node."""
+    found = (each for each in ast.walk(function) if isinstance(each, ast.Assign) and len(each.targets) == 1)
+    return next(
+        (each for each in found if any(part is node or _is_at(part, node) for part in ast.walk(each.value))), None
+    )
+
+
+def _is_at(part: ast.AST, node: ast.expr) -> bool:
+    return isinstance(part, ast.expr) and (part.lineno, part.col_offset, part.end_lineno, part.end_col_offset) == (
+        node.lineno,
+        node.col_offset,
+        node.end_lineno,
+        node.end_col_offset,
+    )
+
+
+def _sizes(node: ast.AST) -> Iterator[str]:
+    """The names whose sizes an expression reads: `x.size(0)`, `x.shape`."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and part.attr in ("size", "shape") and isinstance(part.value, ast.Name):
+            yield part.value.id
+
+
+def _is_moved(name: str, function: _Function) -> bool:
+    """Whether a function moves a name itself: it was elsewhere before."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr in ("cuda", "to", "cpu")
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+        for node in ast.walk(function)
+    )
+
+
+def _meet(one: str, other: str, function: _Function, row: int) -> bool:
+    """Whether a later call gets both names as they are, before one of them is bound again."""
+    later = [node for node in ast.walk(function) if isinstance(node, ast.Call) and node.lineno >= row]
+    for call in sorted(later, key=lambda node: node.lineno):
+        given = {each.id for each in call.args if isinstance(each, ast.Name)}
+        if {one, other} <= given:
+            return not any(_is_bound(name, function, row, call.lineno) for name in (one, other))
+    return False
+
+
+def _innermost(tree: ast.Module, row: int) -> _Function | None:
+    around = [
+        node for node in ast.walk(tree) if isinstance(node, _Function) and node.lineno <= row <= (node.end_lineno or 0)
+    ]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
+def _on_host(node: ast.expr, function: _Function, row: int) -> Iterator[str]:
+    """The names whose tensors an expression reads on the CPU: of `x.cpu()`, or of a name that was bound to that."""
+    for part in ast.walk(node):
+        if (name := _host_copy(part)) is not None:
+            yield name
+        elif isinstance(part, ast.Name):
+            made = _last_binding(function, part.id, row)
+            for inner in ast.walk(made.value) if made is not None else ():
+                if (name := _host_copy(inner)) is not None:
+                    yield name
+
+
+def _host_copy(node: ast.AST) -> str | None:
+    """The name of `x` in `x.cpu()`, `x.detach().cpu()` or `x.to("cpu")`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    to_host = node.func.attr == "to" and node.args and ast.unparse(node.args[0]) == "'cpu'"
+    if node.func.attr != "cpu" and not to_host:
+        return None
+    inner = node.func.value
+    while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+        inner = inner.func.value
+    return inner.id if isinstance(inner, ast.Name) else None
+
+
+def _last_binding(function: _Function, name: str, row: int) -> ast.Assign | None:
+    """The last statement before a row that binds a name."""
+    found = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and node.lineno < row and name in _targets(node)
+    ]
+    return max(found, key=lambda node: node.lineno, default=None)
+
+
+def _is_bound(name: str, function: _Function, after: int, before: int) -> bool:
+    """Whether a name is bound between two rows: its tensor may be another one then."""
+    return any(
+        isinstance(node, ast.Assign) and after < node.lineno < before and name in _targets(node)
+        for node in ast.walk(function)
+    )
+
+
+def _targets(node: ast.Assign) -> set[str]:
+    return {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+
+
+def _is_tensor(name: str, function: _Function) -> bool:
+    """Whether the function reads something of a name that tensors alone have."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr in _OF_TENSORS
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+        for node in ast.walk(function)
+    )
