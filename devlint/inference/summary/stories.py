@@ -43,8 +43,8 @@ def story_of(analyser: Analyser, class_: Class) -> Story | None:
         analyser.stories[key] = first
         story = _with_later_writes(analyser, class_, first)
         if story is not first:
-            for known in [k for k in analyser.summaries if k[1] == id(class_)]:
-                summary = analyser.summaries[known]
+            for known in analyser.methods.get(class_, []):
+                summary = analyser.summaries.get(known)
                 if summary is not None and summary.function is not None and summary.function.name != "__init__":
                     del analyser.summaries[known]
             analyser.stories[key] = story
@@ -58,7 +58,7 @@ def _construct(analyser: Analyser, class_: Class) -> Story:
         class_.file,
         Function(class_.file, _nothing(class_)),
         class_,
-        None,
+        class_.outer,
         Site(None, class_, class_.file.path, class_.file.tree),
     )
     init = class_.method("__init__")
