@@ -46,6 +46,7 @@ class Analyser:
         self.summaries: dict[Key, Summary | None] = {}
         self.shapes: dict[ast.AST | Function, set[Shape]] = {}  # with which a function was read
         self.methods: dict[Class, list[Key]] = {}  # the summaries of the methods of a class
+        self.early: dict[Class, set[Key]] = {}  # the methods that were read while a constructor of the class was being read
         self.called: set[int] = set()  # the nodes of the functions that some call leads to
         self.tops: dict[str, Frame] = {}
         self.stories: dict[int, stories.Story | None] = {}
@@ -95,8 +96,11 @@ class Analyser:
                     self.summaries[key] = self._summarise(function, receiver, shape)
                 finally:
                     self.depth -= 1
-        if early:
-            return self.summaries.pop(key)  # its object is not complete: it is read again later
+        if early and class_ is not None:
+            self.early.setdefault(class_, set()).add(key)
+        if function.name == "__init__" and receiver is not None and not shape:
+            for each in self.early.pop(receiver, ()):  # their object was not complete: they are read again
+                self.summaries.pop(each, None)
         return self.summaries[key]
 
     def is_running(self, function: Function | None, receiver: Class | None) -> bool:
