@@ -292,20 +292,37 @@ def changes_itself(summary: Summary) -> bool:
     )
 
 
+class Change(NamedTuple):
+    """What a method makes of one object. `moved`: whether it moves it. `fields`: those that it binds again."""
+
+    identity: Identity
+    moved: bool
+    fields: tuple[tuple[str, Value], ...]
+
+
 class Settled(NamedTuple):
-    """An object when its methods may have run. `after`: by method, the state after a call of it."""
+    """An object when its methods may have run. `changes`: by method, what a call of it makes of the objects."""
 
     story: Story
-    after: dict[str, State]
+    changes: dict[str, list[Change]]
 
     def before(self, method: Function) -> State:
         """What holds when a method is called: any other one may have run before. What these move is nowhere known."""
         result = State({}, self.story.heap.copy())
-        base = State({}, self.story.heap)
-        for name, state in self.after.items():
+        for name, changes in self.changes.items():
             if name != method.name:
-                _mark_changes(base, state, result)
+                for change in changes:
+                    self._mark(change, result.heap)
         return result
+
+    def _mark(self, change: Change, heap: Heap) -> None:
+        known = heap.things[change.identity]
+        thing = self.story.heap.things[change.identity]
+        fields = dict(known.fields)
+        for entry, value in change.fields:
+            fields[entry] = _unsure(known.fields.get(entry, thing.fields[entry]), value)
+        home = nowhere() if change.moved else known.home
+        heap.things[change.identity] = known._replace(home=home, fields=fields)
 
 
 def settled(analyser: Analyser, class_: Class) -> Settled | None:
@@ -314,7 +331,7 @@ def settled(analyser: Analyser, class_: Class) -> Settled | None:
     if story is None:
         return None
     frame = story.frame
-    after: dict[str, State] = {}
+    changes: dict[str, list[Change]] = {}
     for each in class_.lineage:
         if not isinstance(each, Class):
             continue
@@ -331,24 +348,24 @@ def settled(analyser: Analyser, class_: Class) -> Settled | None:
             frame.state = State({}, story.heap.copy())
             frame.condition = frozenset()
             _run(analyser, story, method)
-            after[name] = frame.state
-    return Settled(story, after)
+            changes[name] = list(_changes(story.heap, frame.state.heap))
+    return Settled(story, changes)
 
 
-def _mark_changes(before: State, after: State, result: State) -> None:
-    for identity, thing in before.heap.things.items():
-        new = after.heap.things.get(identity)
+def _changes(before: Heap, after: Heap) -> Iterator[Change]:
+    """What differs between two heaps in the objects of the first one."""
+    for identity, thing in before.things.items():
+        new = after.things.get(identity)
         if new is None or new is thing:
             continue
-        known = result.heap.things[identity]
-        if new.home != thing.home:
-            known = known._replace(home=nowhere())
-        fields = dict(known.fields)
+        fields = []
         for entry, value in thing.fields.items():
             changed = new.fields.get(entry)
-            if changed is not None and changed != value:
-                fields[entry] = _unsure(known.fields.get(entry, value), changed)
-        result.heap.things[identity] = known._replace(fields=fields)
+            if changed is not None and changed is not value and changed != value:
+                fields.append((entry, changed))
+        moved = new.home != thing.home
+        if moved or fields:
+            yield Change(identity, moved, tuple(fields))
 
 
 def _unsure(value: Value, changed: Value) -> Value:
