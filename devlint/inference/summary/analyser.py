@@ -320,9 +320,13 @@ class Analyser:
     # -- calls
 
     def call(
-        self, frame: Frame, function: Function, me: Value | None, arguments: Arguments | list[Value], node: ast.AST
-    ) -> Value:
-        """Call a function of the project: its result, with its effects done and its constraints kept."""
+        self, frame: Frame, function: Function, me: Value | None, arguments: Arguments | list[Value], node: ast.AST,
+        is_imagined: bool = False,
+    ) -> Value:  # fmt: skip
+        """Call a function of the project: its result, with its effects done and its constraints kept.
+
+        `is_imagined`: no code calls it. It may be called, and only its effects count.
+        """
         if isinstance(arguments, list):
             at: Any = node
             arguments = Arguments([(at, value) for value in arguments])
@@ -339,7 +343,8 @@ class Analyser:
         summary = self.summary(function, receiver)
         if summary is None:
             return unread_calls.call(frame, node, arguments, me, why="running")
-        self.called.add(id(function.node))
+        if not is_imagined:
+            self.called.add(id(function.node))
         bindings = self.bindings(frame, summary, me, arguments)
         shape = self._shape(frame, summary, bindings)
         if function.name == "__init__" and receiver is not None:
@@ -348,7 +353,11 @@ class Analyser:
                 known.setdefault(name, []).append(class_)
         if shape:
             summary = self.summary(function, receiver, shape) or summary
-        return self.use(frame, Instance(frame, summary, bindings, node))
+        return self.use(frame, Instance(frame, summary, bindings, node), is_imagined)
+
+    def imagine(self, frame: Frame, function: Function, me: Value, arguments: Arguments, node: ast.AST) -> None:
+        """Do what a call of a function may do, where no call is known."""
+        self.call(frame, function, me, arguments, node, is_imagined=True)
 
     def _shape(self, frame: Frame, summary: Summary, bindings: dict[str, Value]) -> Shape:
         """The classes of what a call hands to arguments of which the function tells nothing."""
@@ -367,19 +376,13 @@ class Analyser:
         known = self.shapes.setdefault(_identity(function), set())
         return shape if shape in known or len(known - {()}) < VARIANTS else ()
 
-    def use(self, frame: Frame, instance: Instance) -> Value:
+    def use(self, frame: Frame, instance: Instance, is_imagined: bool = False) -> Value:
         """Put a summary into a frame."""
         summary = instance.summary
         if self.watch is not None:
             self.watch.called(instance)
-        kept = instance.constraints()
-        for node, status in instance.handed:
-            self.handed.setdefault(node, set()).add(status)
-        room = max(KEPT - len(frame.constraints), 0)
-        if self.watch is not None:
-            for each in kept[room:]:
-                self.watch.dropped(each, instance.node, frame.site, "kept")
-        frame.constraints += kept[:room]
+        if not is_imagined:
+            self._keep_constraints(frame, instance)
         result = instance.value(summary.result)
         instance.apply()
         result = frame.heap.settled(result)
@@ -391,6 +394,17 @@ class Analyser:
             if bound is not None and bound.path is not None:
                 frame.site.asks.add(bound.path[0])
         return result
+
+    def _keep_constraints(self, frame: Frame, instance: Instance) -> None:
+        """Keep the constraints that a call leaves open or breaks, and what it hands to each."""
+        kept = instance.constraints()
+        for node, status in instance.handed:
+            self.handed.setdefault(node, set()).add(status)
+        room = max(KEPT - len(frame.constraints), 0)
+        if self.watch is not None:
+            for each in kept[room:]:
+                self.watch.dropped(each, instance.node, frame.site, "kept")
+        frame.constraints += kept[:room]
 
     def bindings(self, frame: Frame, summary: Summary, me: Value | None, arguments: Arguments) -> dict[str, Value]:
         """What the names of the arguments stand for at a call."""

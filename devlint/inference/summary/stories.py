@@ -278,7 +278,7 @@ def _run(analyser: Analyser, story: Story, method: Function) -> None:
         return
     arguments = _symbolic(analyser, story.frame, method, f"{method.owner.name if method.owner else ''}.{method.name}")
     arguments.named = {name: (story.frame.file.tree, value) for name, (_, value) in arguments.named.items()}  # type: ignore[misc]
-    analyser.call(story.frame, method, story.me, arguments, method.node)
+    analyser.imagine(story.frame, method, story.me, arguments, method.node)
 
 
 # -- what a judgement may take for granted
