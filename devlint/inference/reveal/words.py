@@ -26,6 +26,7 @@ from devlint.inference.terms.places import (
     is_unread,
     show_named,
     show_path,
+    zero_dim_of,
 )
 from devlint.inference.terms.values import TENSORS, Value
 from devlint.inference.witness.model import Mismatch
@@ -67,7 +68,7 @@ class Words:
         if not seen.places or all(is_unread(each.atom) for each in seen.places):
             return f"{kind}, device unknown: {self.unknown(seen.node, seen.places, seen.value)}"
         verb = "names " if seen.value.kind in ("device", "string") else ""
-        zero = {True: ", 0-dim", False: ", not 0-dim", None: ""}[_zero_dim(seen.places)]
+        zero = {True: ", 0-dim", False: ", not 0-dim", None: ""}[zero_dim_of(seen.places)]
         return f"{kind} {verb}{self.places(seen.places, seen.site, bool(verb))}" + (
             zero if seen.value.is_tensor else ""
         )
@@ -174,8 +175,6 @@ class Words:
             return f"one choice decides where {pair} are: they are always together"
         if left.why == "unused":
             return f"{pair} meet only where the program uses no accelerator"
-        if left.why == "met":
-            return f"an earlier operation needs {pair} on one device: it fails first"
         for node, value in left.operands:
             if not value.places or all(is_unread(each.atom) for each in value.places):
                 return f"nobody knows where `{code(node)}` is: {self.unknown(node, value.places, value)}"
@@ -216,7 +215,7 @@ class Words:
         if why == "moved outside":
             return "other code moves the module that is used here"
         if why == "earlier":
-            return f"an earlier operation of this function fails on {first} and {second} already"
+            return "an earlier operation fails first, wherever this one would"
         assert pair is not None
         return self._of_pair(quiet, pair, first, second)
 
@@ -368,14 +367,9 @@ def _allowed(mixing: str, host: str, at: Alternative) -> str:
     if mixing == "host":
         return "the host may read what is on the CPU"
     if mixing in ("scalar", "expanded"):
-        dims = "has no dimension" if at.zero_dim else "may have no dimension"
+        dims = "has no dimension" if at.zero_dim is True else "may have no dimension"
         return f"{host} {dims}, and torch lets such a tensor meet any device"
     return "the result stays where its target is"
-
-
-def _zero_dim(places: Places) -> bool | None:
-    found = {each.zero_dim for each in places}
-    return found.pop() if len(found) == 1 else None
 
 
 def code(node: ast.AST) -> str:

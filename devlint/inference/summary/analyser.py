@@ -9,7 +9,7 @@ from devlint.inference.library import protocols
 from devlint.inference.objects.heap import Heap, Template, Thing
 from devlint.inference.program.definitions import Class, File, Function, binding_of
 from devlint.inference.program.project import Project
-from devlint.inference.summary import autograd, escapes, stories, unread_calls
+from devlint.inference.summary import autograd, escapes, own_apply, stories, unread_calls
 from devlint.inference.summary import calls as _calls
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.dispatch import evaluate
@@ -206,7 +206,11 @@ class Analyser:
             frame.heap.put(identity, Thing("instance", autograd.CONTEXT))
             frame.state.names[names[0]] = Value("instance", objects=(identity,), path=(names[0],))
         for each in function.all_parameters()[start:]:
-            value = self._argument(frame, function, each, defaults.get(each.arg), documented)
+            value = (
+                own_apply.mover((each.arg,))
+                if start and own_apply.is_one(function)
+                else self._argument(frame, function, each, defaults.get(each.arg), documented)
+            )
             frame.state.names[each.arg] = value
             site = frame.site
             site.devices = site.devices or value.kind in ("tensor", "device")

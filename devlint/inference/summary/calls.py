@@ -12,6 +12,7 @@ from devlint.inference.summary import (
     builtin_calls,
     moves,
     object_methods,
+    own_apply,
     tensor_methods,
     torch_calls,
     unread_calls,
@@ -112,6 +113,8 @@ def _call_super(frame: Frame, node: ast.Call, name: str) -> Value:
     method = receiver.method_above(owner, name)
     if method is not None:
         return frame.analyser.call(frame, method, me, arguments, node)
+    if name == own_apply.NAME:
+        return me  # it was moved with what it is a part of
     if name == "__init__" and receiver.is_read:
         if receiver.family == "Optimizer":
             keep_parameters(frame, me, arguments.value(0, "params"))
@@ -127,6 +130,8 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
     if callee.kind == "bound":
         me, name = callee.ref
         return _call_bound(frame, node, me, name, arguments)
+    if callee.kind == "mover":
+        return moves.apply(frame, node, callee, arguments)
     if callee.kind == "record" and callee.ref is not None:
         return torch_calls.make_record(frame, node, callee.ref, arguments)
     if callee.kind == "partial" and callee.ref is not None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from devlint.inference.objects.heap import ITEM, Thing, merge_values
 from devlint.inference.program.definitions import Class, File, Function
-from devlint.inference.summary import binding, indexing, tests
+from devlint.inference.summary import binding, indexing, moves, tests
 from devlint.inference.summary.dispatch import evaluate, evaluates
 from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import attribute, entry_of, item_of
@@ -132,8 +132,7 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
 
 def _sliced(frame: Frame, base: Value) -> Value:
     if base.kind == "tensor":
-        zero_dim = False if zero_dim_of(base.places) is False else None
-        return base._replace(places=with_zero_dim(base.places, zero_dim), path=None)
+        return base._replace(places=with_zero_dim(base.places, False), path=None)
     if base.kind == "tuple":
         return Value("tuple", parts=None) if base.parts is None else Value("iterator", parts=base.parts)
     return base._replace(constant=None)
@@ -222,6 +221,7 @@ def combine(
     frame: Frame, node: ast.AST, op: ast.operator, left: tuple[ast.expr, Value], right: tuple[ast.expr, Value]
 ) -> Value:
     """What an operator gives, and what it needs."""
+    left, right = (left[0], moves.as_tensor(left[1])), (right[0], moves.as_tensor(right[1]))
     a, b = left[1], right[1]
     if isinstance(op, ast.Mod) and a.kind == "string":
         return STRING
@@ -298,7 +298,7 @@ def mixed(a: Value, b: Value, exact: bool = False) -> Value:
     """Where an operation on two values leaves its result: with the tensor that has dimensions, and on the accelerator."""
     x, y = (a, b) if a.is_tensor else (b, a)
     if y.kind == "unknown" and y.places and zero_dim_of(x.places) is True:
-        return Value("tensor", with_also(with_zero_dim(y.places, None), x.places), proved=x.proved)
+        return Value("tensor", with_also(y.places, x.places), proved=x.proved)
     if not y.may_be_tensor or not y.places or (y.kind == "unknown" and not y.proved):
         return Value("tensor", x.places, proved=x.proved)
     if y.kind == "unknown":
@@ -306,8 +306,9 @@ def mixed(a: Value, b: Value, exact: bool = False) -> Value:
     dim_x, dim_y = zero_dim_of(x.places), zero_dim_of(y.places)
     zero_dim = None if exact else False if False in (dim_x, dim_y) else dim_x if dim_x == dim_y else None
     if (dim_x is True and dim_y is not True) or (not may_be_accelerator(x.places) and may_be_accelerator(y.places)):
-        return Value("tensor", with_zero_dim(_without_numbers(y.places), zero_dim), proved=y.proved)
-    return Value("tensor", with_zero_dim(_without_numbers(x.places), zero_dim), proved=x.proved)
+        x = y
+    places = _without_numbers(x.places)
+    return Value("tensor", places if zero_dim is None else with_zero_dim(places, zero_dim), proved=x.proved)
 
 
 @evaluates(ast.UnaryOp)

@@ -50,4 +50,4 @@ def with_dims(places: Places, dims: str) -> Places:
     """`dims` says what becomes of the dimensions: "keep" keeps what is known, "stays" keeps that there are some."""
     if dims == "keep":
         return places
-    return tuple(p if p.zero_dim is not True else p._replace(zero_dim=None) for p in places)
+    return tuple(p if p.zero_dim is not True else p._replace(zero_dim="perhaps") for p in places)

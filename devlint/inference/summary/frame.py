@@ -8,18 +8,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from devlint.inference.objects.heap import Heap, Thing, merge_heaps, merge_values
 from devlint.inference.program.definitions import Class, File, Function
-from devlint.inference.summary.model import LEAVING, Constraint, How, LeftBehind, Mixing, Operand, Site
+from devlint.inference.summary.model import Constraint, How, LeftBehind, Mixing, Operand, Site
 from devlint.inference.summary.watching import Needless, Watch
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import (
     Alternative,
-    Atom,
-    Origin,
     Path,
     Places,
     is_accelerator,
@@ -48,25 +46,17 @@ class Summaries(Protocol):
     def construct(self, frame: Frame, class_: Class, arguments: Any, node: ast.AST) -> Value: ...
 
 
-#: Two places with the origin of each.
-Pair: TypeAlias = frozenset[tuple[Atom, Origin | None]]
-
-
 @dataclass(slots=True)
 class State:
-    """What holds at one point: the value of each name, the heap, and whether the point is reached.
-
-    `met`: pairs of places that an operation before this point needed to be one. What differs there failed already.
-    """
+    """What holds at one point: the value of each name, the heap, and whether the point is reached."""
 
     names: dict[str, Value] = field(default_factory=dict)
     heap: Heap = field(default_factory=Heap)
     dead: bool = False
-    met: frozenset[Pair] = frozenset()
     kept: Any = None  # what a watch keeps along the paths; it has `merged`
 
     def copy(self) -> State:
-        return State(dict(self.names), self.heap.copy(), self.dead, self.met, self.kept)
+        return State(dict(self.names), self.heap.copy(), self.dead, self.kept)
 
 
 def merge_states(a: State, b: State, if_a: Condition = ALWAYS, if_b: Condition = ALWAYS) -> State:
@@ -81,7 +71,7 @@ def merge_states(a: State, b: State, if_a: Condition = ALWAYS, if_b: Condition =
         x, y = a.names.get(name), b.names.get(name)
         names[name] = x if x is y and x is not None else merge_values(x, y, a.heap, b.heap, heap, if_a, if_b)
     kept = a.kept.merged(b.kept) if a.kept is not None and b.kept is not None else None
-    return State(names, heap, met=a.met & b.met, kept=kept)
+    return State(names, heap, kept=kept)
 
 
 @dataclass(slots=True)
@@ -252,13 +242,6 @@ class Frame:
             if not first.places or not second.places:
                 self._tell(node, operation, first, second, "unused")
                 return
-        pair = _pair(how, mixing, first, second)
-        if pair is not None:
-            if pair in self.state.met:
-                self._tell(node, operation, first, second, "met")
-                return
-            if not guessed and not condition:
-                self.state.met |= {pair}
         joined, whole = both(self.condition, condition)
         left = _left_behind(self.site, first, second)
         self.constraints.append(
@@ -313,21 +296,6 @@ def in_use(site: Site, places: Places, others: Places) -> Places:
     if any(is_accelerator(each.atom) and off.isdisjoint(each.condition) for each in others):
         return places
     return tuple(each for each in places if off.isdisjoint(each.condition))
-
-
-def _pair(how: How, mixing: Mixing, first: Operand, second: Operand) -> Pair | None:
-    """The two places that an operation surely needs to be one; None where it may go on with two."""
-    if (
-        how in LEAVING
-        or mixing not in ("exact", "scalar", "expanded")
-        or len(first.places) != 1
-        or len(second.places) != 1
-    ):
-        return None
-    (x,), (y,) = first.places, second.places
-    if mixing != "exact" and (x.zero_dim is not False or y.zero_dim is not False):
-        return None
-    return None if x.soft or y.soft else frozenset({(x.atom, x.origin), (y.atom, y.origin)})
 
 
 def _needless(a: Places, b: Places) -> Needless | None:

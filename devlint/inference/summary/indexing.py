@@ -15,8 +15,10 @@ def read(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> Value:
     Source: torch/csrc/autograd/python_variable_indexing.cpp.
     """
     by_tensor = _need(frame, node, base, index)
-    keeps = by_tensor or any(_keeps_dimensions(each) for each in _nodes(node.slice))
-    zero_dim = False if keeps and zero_dim_of(base.places) is False else None
+    nodes = _nodes(node.slice)
+    keeps = by_tensor or any(isinstance(each, ast.Constant) and each.value is Ellipsis for each in nodes)
+    has_dimension = any(map(_has_dimension, nodes)) or (keeps and zero_dim_of(base.places) is False)
+    zero_dim = False if has_dimension else None
     return Value("tensor", with_zero_dim(base.places, zero_dim), proved=base.proved)
 
 
@@ -69,5 +71,6 @@ def _nodes(node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, ast.Tuple) else [node]
 
 
-def _keeps_dimensions(node: ast.expr) -> bool:
-    return isinstance(node, ast.Slice) or (isinstance(node, ast.Constant) and node.value in (None, Ellipsis))
+def _has_dimension(node: ast.expr) -> bool:
+    """Whether a part of an index leaves a dimension, or adds one."""
+    return isinstance(node, ast.Slice) or (isinstance(node, ast.Constant) and node.value is None)

@@ -10,6 +10,7 @@ from devlint.inference.library.protocols import is_torch_module
 from devlint.inference.objects.heap import Thing, is_touched
 from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.devices import device_of
+from devlint.inference.summary.first_failure import always_fails
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import LEAVING, Constraint, Operand, Step, Summary
 from devlint.inference.summary.watching import Dropped
@@ -20,6 +21,7 @@ from devlint.inference.terms.conditions import (
     SAME,
     Condition,
     Literal,
+    Test,
     both,
     compatible,
     is_ordered,
@@ -74,6 +76,7 @@ class Instance:
         self._conditions: dict[Condition, Condition | None] = {}
         self._mapped: dict[tuple[int, bool], Places] = {}  # by the identity of places of the summary
         self._as_module = False  # whether what is resolved is called
+        self._either: dict[Path, set[Test]] = {}  # devices that a condition asks for, of what may be at several places
         self.handed: list[tuple[int, str]] = []  # operations, with "host" or "open" for what this call hands to them
         self._place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
 
@@ -162,7 +165,7 @@ class Instance:
             return self._conjunction(test[1], outcome)
         if test[0] == "same":
             return self._same(test[1], outcome)
-        if test[0] == "device":
+        if test[0] in ("device", "names"):
             return self._on_device(test, outcome)
         if test[0] in ("none", "truth", "equal", "order", "type") and _is_path(test[1]):
             return self._about(test, outcome)
@@ -197,8 +200,10 @@ class Instance:
         value = self.resolve(test[1])
         places = self.frame.home(value) if value.objects else device_of(value) or ()
         if len(places) == 1 and places[0].atom.tag in ("place", "names"):
-            return frozenset({(("device", places[0].atom.key, test[2]), outcome)})
+            asked = test[0] if value.kind == "unknown" else "device" if places[0].atom.tag == "place" else "names"
+            return frozenset({((asked, places[0].atom.key, test[2]), outcome)})
         if not places or not all(each.atom.tag == "at" for each in places):
+            self._either.setdefault(test[1], set()).add(test)
             return frozenset({((*test, self._place), outcome)})
         fit = [each for each in places if (each.atom.key[0] == test[2]) == outcome]
         if not fit:
@@ -246,7 +251,7 @@ class Instance:
             elif soft and self._is_result(each.atom):
                 soft = False
             for other in others:
-                joined, whole = both(condition, other.condition)
+                joined, whole = both(condition, other.condition | self._answers(each.atom, other.atom))
                 if not compatible(joined):
                     continue
                 new = Alternative(
@@ -258,6 +263,13 @@ class Instance:
         if len(found) > LIMIT:
             return nowhere(WIDTH)
         return tuple(found.values())
+
+    def _answers(self, atom: Atom, at: Atom) -> Condition:
+        """What a device that conditions ask for is, where what is given has come to a named place."""
+        asked = self._either.get(atom.key) if self._either and atom.tag == "place" and at.tag == "at" else None
+        if asked is None:
+            return ALWAYS
+        return frozenset(((*test, self._place), at.key[0] == test[2]) for test in asked)
 
     def _is_result(self, atom: Atom) -> bool:
         """Whether a place is that of what a call gives, and this call tells what it gives."""
@@ -448,6 +460,8 @@ class Instance:
             if each.how in LEAVING:
                 continue  # judged where it leaves
             if not (_is_open(each.first.places) or _is_open(each.second.places)):
+                if always_fails(each):
+                    found += self._settled(each)
                 continue
             if len(each.chain) >= CHAIN:
                 self._tell(each, "depth")
@@ -469,6 +483,14 @@ class Instance:
                 found.append(mapped._replace(chain=(step_, *each.chain), closed=(first, second)))
         return found
 
+    def _settled(self, each: Constraint) -> Iterator[Constraint]:
+        """An operation that fails at this call, and was judged where it stands."""
+        condition = self.condition(each.condition)
+        if condition is not None:
+            joined, whole = both(self.frame.condition, condition)
+            if whole and compatible(joined):
+                yield each._replace(condition=joined, settled=True)
+
     def _status(self, each: Constraint, mapped: Constraint | None) -> str | None:
         """What this call hands to an operation: "host" for host data, "open" for what its own callers hand over."""
         if mapped is not None:
@@ -484,6 +506,9 @@ class Instance:
         condition = self.condition(each.condition)
         if condition is None:
             return self._tell(each, "condition")
+        for other in (*each.first.places, *each.second.places):
+            if any(test[0] in ("device", "names") for test, _ in other.condition):
+                self.condition(other.condition)  # it notes what is asked for, before the places are looked up
         first, second = self.operand(each.first, each), self.operand(each.second, each)
         if first is None or second is None:
             return self._tell(each, "operand")
@@ -615,7 +640,9 @@ def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
     if value.is_tensor and entry == ".device":
         return Value("device", value.places)
     if value.is_tensor:
-        return value._replace(kind="tensor", path=None) if entry.startswith("[") else NUMBER
+        if not entry.startswith("["):
+            return NUMBER
+        return value._replace(kind="tensor", places=with_zero_dim(value.places, None), path=None)
     if value.kind == "unknown" and value.path is None and _is_loaded(value.places):
         return value
     if value.kind == "loader" and entry.startswith("[") and value.parts:

@@ -9,8 +9,8 @@ from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.registration import registered
-from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, single
-from devlint.inference.terms.values import Identity, Value
+from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, join, nowhere, single
+from devlint.inference.terms.values import NOTHING, Identity, Value
 from devlint.knowledge import stubs
 from devlint.knowledge.records import Function
 
@@ -83,10 +83,31 @@ def _container(frame: Frame, node: ast.Call, name: str, arguments: Arguments) ->
             fields[f"[{i}]" if not starred else ITEM] = value
     parts = [value for value in fields.values() if value.objects]
     stateless = bool(parts) and len(parts) == len(fields) and all(frame.is_stateless(value) for value in parts)
-    thing = Thing("module", name, birthplace(frame, node, name), fields, stateless=stateless, node=node, registers=True)
+    home = _home_of_parts(frame, fields, arguments) or birthplace(frame, node, name)
+    thing = Thing("module", name, home, fields, stateless=stateless, node=node, registers=True)
     identity = frame.new_thing(node, thing)
     _register_parameters(frame, identity)
     return Value("module", objects=(identity,))
+
+
+def _home_of_parts(frame: Frame, fields: dict[str, Value], arguments: Arguments) -> Places:
+    """Where the modules are that a container is made of, if they were not made for it; () where they were, or it has none."""
+    homes = [frame.home(each) for each in fields.values() if each.objects and not frame.is_stateless(each)]
+    given = [*fields.values(), *(value for _, value in arguments.positional if value.kind == "unknown")]
+    if not homes and (any(map(_is_foreign, given)) or (arguments.stars and not fields)):
+        return nowhere()  # modules that nobody knows
+    if all(at.atom == CPU and at.origin is not None and at.origin.why == "module" for home in homes for at in home):
+        return ()
+    whole = homes[0]
+    for each in homes[1:]:
+        whole = join(whole, each)
+    return whole
+
+
+def _is_foreign(value: Value) -> bool:
+    """Whether a value is an item of something that cannot be read, or was given. What a call made here is neither."""
+    path = value.path
+    return value == NOTHING or (path is not None and (len(path) > 1 or not path[0].startswith("%")))
 
 
 def _register_parameters(frame: Frame, container: Identity) -> None:

@@ -100,6 +100,10 @@ class Constraint(NamedTuple):
     local: tuple[Operand, Operand] | None = None  # the operands as the function itself sees them
     closed: tuple[int, int] = (0, 0)  # how many calls out each operand is known; 0: in the function itself
     guessed: bool = False  # whether nothing proves that both are tensors, or that the first is a module
+    caught: bool = False  # whether a handler takes the error, and the program goes on
+    settled: bool = (
+        False  # whether it was judged in the function itself: a caller only knows that nothing after it is reached
+    )
 
     @property
     def is_likely(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from devlint.inference.program.definitions import Class
-from devlint.inference.summary import walks
+from devlint.inference.summary import own_apply, walks
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
@@ -116,7 +116,14 @@ def _move_module(frame: Frame, node: ast.Call, base: Value, target: Places | Non
         every = isinstance(node.func, ast.Attribute) and walks.is_every(frame, node.func.value)
         for objects in [(each,) for each in base.objects] if every else [base.objects]:
             frame.heap.move(objects, places)
+        own_apply.run(frame, node, base, places)
     return base
+
+
+def apply(frame: Frame, node: ast.Call, mover: Value, arguments: Arguments) -> Value:
+    """Call the function that `_apply` gets: it moves one tensor."""
+    tensor = arguments.value(0, "t")
+    return _move_tensor(frame, node, tensor, "to", mover.places) if tensor is not None and tensor.is_tensor else NOTHING
 
 
 def _move_unknown(frame: Frame, node: ast.Call, base: Value, name: str, target: Places | None) -> Value:
@@ -131,6 +138,12 @@ def _move_unknown(frame: Frame, node: ast.Call, base: Value, name: str, target: 
             frame.site.asks.add(each.atom.key[0])
     ref = ("moved", base.path, target) if base.path is not None else None
     return Value("unknown", _moved(frame, node, target, None), proved=False, ref=ref)
+
+
+def as_tensor(value: Value) -> Value:
+    """An operand of arithmetic: what was moved is a tensor then, and no module."""
+    is_moved = value.kind == "unknown" and isinstance(value.ref, tuple) and value.ref[0] == "moved"
+    return Value("tensor", value.places) if is_moved else value
 
 
 def moved_in_place(frame: Frame, value: Value) -> None:

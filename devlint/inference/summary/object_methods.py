@@ -9,7 +9,7 @@ from devlint import knowledge
 from devlint.inference.library import host, protocols
 from devlint.inference.objects.heap import ITEM, Thing, is_touched
 from devlint.inference.program.definitions import Class
-from devlint.inference.summary import moves, tensor_methods, torch_calls, unread_calls
+from devlint.inference.summary import moves, own_apply, tensor_methods, torch_calls, unread_calls
 from devlint.inference.summary.arguments import Argument, Arguments
 from devlint.inference.summary.expressions import places_of_all
 from devlint.inference.summary.frame import Frame, unread
@@ -209,6 +209,8 @@ def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, argumen
         return _hook(frame, node, name, with_zero_dim(frame.home(base), zero_dim), arguments)
     if name == "apply":
         return _apply_to_all(frame, base, arguments)
+    if name == own_apply.NAME:
+        return base  # it was moved with what it is a part of
     if name in _SAME_MODULE:
         return base
     if name in ("parameters", "buffers"):

@@ -210,7 +210,10 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
         entered = _enter(frame, item.context_expr, value, left)
         if item.optional_vars is not None:
             binding.bind(frame, item.optional_vars, entered, item.context_expr)
+    start = len(frame.constraints)
     run_block(frame, node.body)
+    if "contextlib.suppress" in names:
+        _catch(frame, start, len(frame.constraints))
     frame.default = default
     if not frame.state.dead:
         for leave in reversed(left):
@@ -239,8 +242,9 @@ def _called(frame: Frame, node: ast.expr) -> str:
 
 
 def _try(frame: Frame, node: ast.Try) -> None:
-    before, outer = frame.state.copy(), frame.condition
+    before, outer, start = frame.state.copy(), frame.condition, len(frame.constraints)
     run_block(frame, node.body)
+    end = len(frame.constraints)
     run_block(frame, node.orelse)
     after, condition = frame.state, frame.condition
     failed = (("raised", node.lineno, node.col_offset), True)
@@ -255,11 +259,35 @@ def _try(frame: Frame, node: ast.Try) -> None:
         run_block(frame, handler.body)
         if not frame.state.dead:
             condition = outer
+        if _takes_failures(frame, handler.type) and not _ends(frame, handler.body):
+            _catch(frame, start, end)
         after = merge_states(after, frame.state, went_on, frozenset({failed}))
     frame.state, frame.condition = after, condition if not after.dead else outer
     dead, frame.state.dead = frame.state.dead, False
     run_block(frame, node.finalbody)
     frame.state.dead = frame.state.dead or dead
+
+
+#: The errors of an operation on two devices, and of a read by the host, with their bases [Python's library reference,
+#: "Exception hierarchy"; torch raises RuntimeError, and TypeError in `Tensor.numpy`].
+_FAILURES = frozenset({"BaseException", "Exception", "RuntimeError", "TypeError"})
+
+
+def _takes_failures(frame: Frame, node: ast.expr | None) -> bool:
+    """Whether a handler, or a context that takes errors, takes those of an operation on two devices."""
+    types = node.elts if isinstance(node, ast.Tuple) else [node] if node is not None else []
+    names = [frame.file.qualified(each) or (each.id if isinstance(each, ast.Name) else "") for each in types]
+    return node is None or any(name in _FAILURES or not name for name in names)
+
+
+def _ends(frame: Frame, body: list[ast.stmt]) -> bool:
+    """Whether a handler that was just run ends the program or the function."""
+    return frame.state.dead and not any(isinstance(each, (ast.Continue, ast.Break)) for each in body)
+
+
+def _catch(frame: Frame, start: int, end: int) -> None:
+    """The program goes on after a failure of these operations."""
+    frame.constraints[start:end] = [each._replace(caught=True) for each in frame.constraints[start:end]]
 
 
 def _match(frame: Frame, node: ast.Match) -> None:

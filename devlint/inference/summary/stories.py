@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.inference.objects.heap import Heap, Thing, is_touched
 from devlint.inference.program.definitions import Class, Function, binding_of
+from devlint.inference.summary import own_apply
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, State, merge_states
 from devlint.inference.summary.model import Site, Summary
@@ -349,6 +350,9 @@ def settled(analyser: Analyser, class_: Class) -> Settled | None:
             frame.condition = frozenset()
             _run(analyser, story, method)
             changes[name] = list(_changes(story.heap, frame.state.heap))
+    frame.state = State({}, story.heap.copy())
+    if class_.is_module and own_apply.run(frame, class_.node, story.me, nowhere()):
+        changes[own_apply.NAME] = list(_changes(story.heap, frame.state.heap))
     return Settled(story, changes)
 
 

@@ -198,9 +198,7 @@ def _device_is(frame: Frame, node: ast.expr, type: str) -> Outcomes:
         asked = asked.args[0]
     on = type in ACCELERATORS
     value = first if first is not None else peek(frame, asked)
-    test: Test = (
-        ("device", _placed(value), type) if _placed(value) is not None else ("equal", subject(frame, asked), type)
-    )
+    test: Test = asked_of(value, type) or ("equal", subject(frame, asked), type)
     yes: Condition = frozenset({(test, True)})
     no: Condition = frozenset({(test, False)})
     if on:
@@ -234,11 +232,12 @@ def _first_parameter(frame: Frame, node: ast.expr) -> Value | None:
         return evaluate(frame, inner)
 
 
-def _placed(value: Value | None) -> Any:
-    """The access path that a device, or a tensor, is given by."""
-    if value is not None and len(value.places) == 1 and value.places[0].atom.tag in ("place", "names"):
-        return value.places[0].atom.key
-    return None
+def asked_of(value: Value | None, type: str) -> Test | None:
+    """The test for a type of device, of a tensor or a device that an access path gives."""
+    if value is None or len(value.places) != 1:
+        return None
+    tag, key = value.places[0].atom
+    return ("device" if tag == "place" else "names", key, type) if tag in ("place", "names") else None
 
 
 def _asked(frame: Frame, test: ast.Call) -> Outcomes | None:

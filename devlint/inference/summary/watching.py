@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from devlint.inference.summary.model import Constraint, Site
 
 #: Why an operation leaves no constraint. nothing: nothing is known of where one of them is. same: both are at one place.
-#: agree: no two of their places clash. choice: one choice put both there. unused: an accelerator is not used there. met: an
-#: earlier operation needed the same two. alone: one tensor takes part. kind: nothing shows that these are tensors.
-Needless: TypeAlias = Literal["nothing", "same", "agree", "choice", "unused", "met", "alone", "kind"]
+#: agree: no two of their places clash. choice: one choice put both there. unused: an accelerator is not used there. alone:
+#: one tensor takes part. kind: nothing shows that these are tensors.
+Needless: TypeAlias = Literal["nothing", "same", "agree", "choice", "unused", "alone", "kind"]
 #: Why a call does not hand a constraint on. depth: too many calls. kept: too many constraints. closed: the values were known.
 #: condition: its condition does not hold at this call. operand: what is handed over is no tensor or module. agree: what is
 #: handed over is at one place.

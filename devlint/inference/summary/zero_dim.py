@@ -140,7 +140,8 @@ def zero_dim(record: Function, arguments: Arguments, operands: list[Argument]) -
     if name in _HAS_DIMENSIONS:
         return False
     if record.zero_dim == "reduces":
-        return record.reduces_to_scalar(len(arguments.positional), [*arguments.named])
+        whole = record.reduces_to_scalar(len(arguments.positional), [*arguments.named])
+        return "stays" if whole is None and (arguments.positional or "dim" in arguments.named) else whole
     if record.zero_dim in ("yes", "no"):
         return record.zero_dim == "yes"
     if record.elementwise and operands:

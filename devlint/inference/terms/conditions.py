@@ -7,7 +7,8 @@ A literal is a test with the outcome that it must have. A test is a tuple whose 
     ("equal", subject, text) the subject equals a constant
     ("order", subject, operator, number)  the subject is less, or more, than a number
     ("type", subject, text)  the subject is an instance of a class
-    ("device", path, type)   what is at an access path is on a device of that type, or names one
+    ("device", path, type)   what is at an access path is on a device of that type
+    ("names", path, type)    what is at an access path names a device of that type
     ("all", tests)           all of these literals hold
     ("raised", place)        the `try` at this place was left by an error
     ("again", place)         the loop at this place is in a later round than its first

@@ -112,18 +112,23 @@ class Origin(NamedTuple):
     maker: Any = None
 
 
+#: Whether a tensor has no dimension: see `Alternative`.
+Dims: TypeAlias = bool | Literal["perhaps"] | None
+
+
 class Alternative(NamedTuple):
     """One place where a value may be.
 
     `soft` tells that a call which cannot be read is in between. `zero_dim` tells whether the tensor has no dimension:
-    True, False, or None where that is not known. `also` is a second atom for the same place: an operation needed both there.
+    True, False, "perhaps" for a part or a result of which that is not known, or None where it is as of what the atom stands
+    for. `also` is a second atom for the same place: an operation needed both there.
     """
 
     atom: Atom
     origin: Origin | None = None
     condition: Condition = ALWAYS
     soft: bool = False
-    zero_dim: bool | None = None
+    zero_dim: Dims = None
     also: Atom | None = None
 
 
@@ -134,7 +139,7 @@ Places: TypeAlias = tuple[Alternative, ...]
 _new: Final[Callable[..., Any]] = tuple.__new__
 
 
-def single(atom: Atom, origin: Origin | None = None, *, soft: bool = False, zero_dim: bool | None = None) -> Places:
+def single(atom: Atom, origin: Origin | None = None, *, soft: bool = False, zero_dim: Dims = None) -> Places:
     return (_new(Alternative, (atom, origin, ALWAYS, soft, zero_dim, None)),)
 
 
@@ -182,7 +187,7 @@ def join(a: Places, b: Places, if_a: Condition = ALWAYS, if_b: Condition = ALWAY
 
 def _either(x: Alternative, y: Alternative) -> Alternative:
     """One place on two paths."""
-    zero_dim = x.zero_dim if x.zero_dim == y.zero_dim else None
+    zero_dim = x.zero_dim if x.zero_dim == y.zero_dim else "perhaps"
     return x._replace(soft=x.soft or y.soft, zero_dim=zero_dim, also=x.also if x.also == y.also else None)
 
 
@@ -222,7 +227,9 @@ def softened(places: Places) -> Places:
 
 
 def with_zero_dim(places: Places, zero_dim: bool | None) -> Places:
-    return tuple(each if each.zero_dim is zero_dim else each._replace(zero_dim=zero_dim) for each in places)
+    """The places of something computed of a value there. `zero_dim`: whether it has no dimension, if that is known."""
+    dims: Dims = "perhaps" if zero_dim is None else zero_dim
+    return tuple(each if each.zero_dim == dims else each._replace(zero_dim=dims) for each in places)
 
 
 def with_also(places: Places, others: Places) -> Places:
@@ -245,7 +252,7 @@ def is_unread(atom: Atom) -> bool:
 def zero_dim_of(places: Places) -> bool | None:
     """Whether the value has no dimension, where all alternatives agree."""
     found = {each.zero_dim for each in places}
-    return found.pop() if len(found) == 1 else None
+    return next(iter(found)) is True if len(found) == 1 and not found & {"perhaps", None} else None
 
 
 def is_cpu(places: Places) -> bool:

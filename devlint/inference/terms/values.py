@@ -25,7 +25,7 @@ from devlint.inference.terms.places import (
 Kind: TypeAlias = Literal[
     "unknown", "tensor", "tensors", "batch", "module", "instance", "list", "dict", "tuple", "device", "dtype", "number",
     "string", "bool", "none", "size", "array", "function", "class", "library", "loader", "dataset", "optimizer", "scheduler",
-    "generator", "distribution", "iterator", "partial", "record", "bound", "context", "other",
+    "generator", "distribution", "iterator", "partial", "record", "bound", "context", "mover", "other",
 ]  # fmt: skip
 #: Identity of something mutable: ("new", site, call) for what code makes, ("path", path) for what is given.
 Identity: TypeAlias = tuple[Any, ...]
@@ -37,9 +37,9 @@ class Value(NamedTuple):
     `places`: of a tensor, or of the device that a device names; of a number, where the tensor is whose size it is.
     `objects`: the mutable things that it may be. `parts`: the items of a tuple, or what an iterator goes through.
     `ref`: a function, a class, or the qualified name of something of a library. `constant`: of a string, number or bool.
-    `path`: the access path of something given of which nothing else is known. `proved`: whether the kind is.
-    `test`: of a bool, the conditions under which it is true and false. `missing`: the conditions under which it is None, and
-    under which it is not.
+    A mover is the function that moves a tensor to `places`. `path`: the access path of something given of which nothing
+    else is known. `proved`: whether the kind is. `test`: of a bool, the conditions under which it is true and false.
+    `missing`: the conditions under which it is None, and under which it is not.
     """
 
     kind: Kind = "unknown"

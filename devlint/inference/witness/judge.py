@@ -7,10 +7,11 @@ known there; what the code says of them is the evidence.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from devlint.inference.library import protocols
 from devlint.inference.program.definitions import Class, Function
+from devlint.inference.summary.first_failure import fails_before, is_off, is_refused, supposed
 from devlint.inference.summary.model import LEAVING, Constraint, LeftBehind, Operand, Site, Step
 from devlint.inference.summary.watching import Silence, Watch
 from devlint.inference.terms.conditions import DATA, SAME, Condition, both, compatible, needs_no_accelerator
@@ -42,6 +43,7 @@ class Judge:
         a constraint is not reported."""
         self.watch = watch
         self.root: Site | None = None
+        self.earlier: list[Constraint] = []  # the operations before the one that is judged
         self.aware = aware
         self.declared = declared
         self.asking = asking
@@ -58,25 +60,15 @@ class Judge:
     def judge(self, constraints: list[Constraint], root: Site | None) -> Iterator[Mismatch]:
         """`root`: the function whose arguments are not known; None where nothing is given."""
         self.root = root
-        failed: dict[tuple[Any, ...], list[Condition]] = {}
+        self.earlier = []
         for each in constraints:
-            found = self._strongest(each, root is not None)
+            found = self._strongest(each, root is not None) if not each.settled else None
+            self.earlier.append(each)
             if found is None:
                 continue
-            known = failed.setdefault(self._pair_of(found), [])
-            if any(earlier <= found.condition for earlier in known):
-                self._silent(each, (found.off_at, found.other_at), "earlier")
-                continue  # an earlier operation of this function fails on the same two places
             if self.watch is not None:
                 self.watch.found(each, found)
-            if not found.soft and found.how not in LEAVING:
-                known.append(found.condition)
             yield found
-
-    def _pair_of(self, found: Mismatch) -> tuple[Any, ...]:
-        """What fails, in which function: the two values by where they were made, or by where they are."""
-        made = [(at.origin.node if at.origin is not None else None, at.atom) for at in (found.off_at, found.other_at)]
-        return (found.site, *made)
 
     def _strongest(self, each: Constraint, is_root: bool) -> Mismatch | None:
         if not compatible(each.condition):
@@ -109,11 +101,11 @@ class Judge:
         sibling = _sibling(each, x, y) if kind is None else None
         if kind is None and sibling is None:
             return self._silent(each, (x, y), "no clash")
-        first_is_off = _is_off(x, y) if sibling is None else sibling.first
+        first_is_off = is_off(x, y) if sibling is None else sibling.first
         off, off_at, other, other_at = (
             (each.first, x, each.second, y) if first_is_off else (each.second, y, each.first, x)
         )
-        if not _is_allowed(each, off_at, first_is_off):
+        if not is_refused(each, off_at, first_is_off):
             return self._silent(each, (x, y), "allowed")
         if kind in ("given", "device") and (SAME, True) in condition:
             return self._silent(each, (x, y), "compared")
@@ -126,6 +118,8 @@ class Judge:
         evidence = self._evidence(each, kind, off_at, other, other_at, is_root)
         if isinstance(evidence, _Nobody):
             return self._silent(each, (x, y), evidence.why)
+        if each.how not in LEAVING and fails_before(self.earlier, supposed(condition, x, y)):
+            return self._silent(each, (x, y), "earlier")
         soft = off_at.soft or other_at.soft or each.is_likely
         return Mismatch(
             each.how, each.mixing, each.operation, off, off_at, other, other_at, each.node, each.site, evidence,
@@ -146,9 +140,9 @@ class Judge:
     def _evidence(
         self, each: Constraint, kind: str | None, off: Alternative, other: Operand, other_at: Alternative, is_root: bool
     ) -> Evidence | _Nobody:
+        if kind in ("named", "device") and _asks_others(each.condition | off.condition | other_at.condition):
+            return "contract"
         if kind == "named":
-            if _on_host(each.condition | off.condition | other_at.condition):
-                return "contract"
             return "called" if each.chain else "named"
         if kind == "device":
             if not each.chain and self.handed.get(id(each.node)) == {"host"}:
@@ -226,23 +220,13 @@ def _handed(each: Constraint, first_is_off: bool) -> tuple[Step | None, Path | N
 
 def _on_host(condition: Condition) -> set[Path]:
     """The access paths of which a condition says that they are on the host, or name it."""
-    return {test[1] for test, outcome in condition if test[0] == "device" and outcome == (test[2] not in ACCELERATORS)}
+    asked = [each for each in condition if each[0][0] in ("device", "names")]
+    return {test[1] for test, outcome in asked if outcome == (test[2] not in ACCELERATORS)}
 
 
-def _is_off(x: Alternative, y: Alternative) -> bool:
-    """Whether the first of two is the one to move: the one on the CPU, or the one on the card with an index."""
-    return x.atom == CPU if CPU in (x.atom, y.atom) else is_accelerator(x.atom)
-
-
-def _is_allowed(each: Constraint, off: Alternative, off_is_first: bool) -> bool:
-    """Whether torch refuses the operation: a CPU index may read an accelerator's tensor, a 0-dim tensor may meet any."""
-    if each.mixing == "index" and not off_is_first:
-        return False
-    if each.mixing == "host":
-        return off_is_first
-    if each.how == "inplace" and off_is_first:
-        return True  # the result stays where the target is, whatever its dimensions
-    return not (each.mixing in ("scalar", "expanded") and off.zero_dim is not False)
+def _asks_others(condition: Condition) -> bool:
+    """Whether a place is what it is because of where another value is, or what device another one names as the host."""
+    return any(test[0] == "device" for test, _ in condition) or bool(_on_host(condition))
 
 
 def _is_proved(each: Constraint, operand: Operand, at: Alternative) -> bool:
