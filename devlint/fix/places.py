@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from devlint.source import Source
@@ -119,9 +120,26 @@ def ends(block: Sequence[ast.stmt]) -> bool:
     return isinstance(last, _ENDS) or (isinstance(last, ast.With) and ends(last.body))
 
 
+@lru_cache(maxsize=1 << 13)
 def may_leave(statement: ast.stmt) -> bool:
     """Whether a statement may keep what follows it in its block from being reached."""
     return any(isinstance(node, (*_ENDS, ast.Yield, ast.YieldFrom)) for node in own_nodes(statement))
+
+
+@lru_cache(maxsize=1 << 13)
+def words(statement: ast.AST) -> frozenset[str]:
+    """The names with which paths start that a statement may read or bind, whatever stands in it."""
+    found: set[str] = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            found.update(node.names)
+        elif (name := getattr(node, "name", None)) is not None and isinstance(name, str):
+            found.add(name)
+    return frozenset(found)
 
 
 def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
@@ -136,7 +154,10 @@ def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
 
 def bindings(block: Sequence[ast.AST], path: str) -> Iterator[ast.AST]:
     """The nodes in a block that give a path a value: targets, `def`, `import`, `as`, `del`. Functions in it are left out."""
+    root = path.partition(".")[0]
     for statement in block:
+        if root not in words(statement):
+            continue
         if isinstance(statement, _SCOPES):
             if getattr(statement, "name", "") == path:
                 yield statement
@@ -144,6 +165,12 @@ def bindings(block: Sequence[ast.AST], path: str) -> Iterator[ast.AST]:
         for node in own_nodes(statement):
             if is_binding(node, path):
                 yield node
+
+
+@lru_cache(maxsize=1 << 14)
+def binds(statement: ast.AST, path: str) -> int:
+    """How often something in a statement gives a path a value; see `bindings`."""
+    return sum(1 for _ in bindings([statement], path))
 
 
 def is_binding(node: ast.AST, path: str) -> bool:
@@ -180,6 +207,13 @@ def evaluated(node: ast.AST) -> Iterator[ast.AST]:
             pending += [current.left, current.comparators[0]]
         elif not isinstance(current, _SCOPES):
             pending.extend(ast.iter_child_nodes(current))
+
+
+@lru_cache(maxsize=1 << 12)
+def run_by(statement: ast.stmt) -> tuple[ast.Attribute | ast.Call | ast.BinOp, ...]:
+    """The attributes, calls and operators that a statement evaluates whenever it is reached."""
+    parts = (part for head in header(statement) for part in evaluated(head))
+    return tuple(part for part in parts if isinstance(part, (ast.Attribute, ast.Call, ast.BinOp)))
 
 
 def header(statement: ast.stmt) -> list[ast.AST]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from devlint import knowledge
@@ -94,8 +95,8 @@ class Surely:
             values += [value for value, _ in self._assigned(node.attr, at) if value is not None]
         if any(isinstance(value, ast.Call) and _given_parameters(value) for value in values):
             return True
-        steps = [n for n in ast.walk(self.module) if isinstance(n, ast.Call) and _same(n.func, f"{path}.step")]
-        return bool(steps) and not any(isinstance(n, ast.Call) and _same(n.func, path) for n in ast.walk(self.module))
+        called = _called(self.module)
+        return f"{path}.step" in called and path not in called
 
     def _begin(self) -> None:
         self._asked.clear()
@@ -287,10 +288,12 @@ class Surely:
             for index in range(level.row - 1, -1, -1):
                 statement = level.block[index]
                 there = Place((*at.levels[: number - 1], Level(level.block, index, level.owner)))
-                if any(True for _ in places.bindings([statement], path)):
+                if places.binds(statement, path):
                     verdict = self._bound_by(kind, path, statement, there, depth, not_none)
                     if verdict is not None:
                         return verdict
+                    continue
+                if path.partition(".")[0] not in places.words(statement):
                     continue
                 if self._used_in(kind, path, statement, there, depth):
                     return True
@@ -451,7 +454,7 @@ class Surely:
 
     def _stays(self, kind: Kind, path: str, statement: ast.stmt, depth: int) -> bool:
         """Whether no round of a loop, and no part of a `try`, makes a path anything else."""
-        if not any(True for _ in places.bindings([statement], path)):
+        if not places.binds(statement, path):
             return True
         return self._all_bindings(kind, path, statement, depth)
 
@@ -612,7 +615,7 @@ class Surely:
                 there = Place((*at.levels[: number - 1], Level(level.block, index, level.owner)))
                 if self._used_in(kind, path, statement, there, depth):
                     return True
-                if places.may_leave(statement) or any(True for _ in places.bindings([statement], path)):
+                if places.may_leave(statement) or places.binds(statement, path):
                     return False
             if not isinstance(level.owner, (ast.If, ast.With)):
                 return False
@@ -620,9 +623,10 @@ class Surely:
 
     def _used_in(self, kind: Kind, path: str, statement: ast.stmt, at: Place, depth: int) -> bool:
         """Whether a statement, wherever it is reached, fails on what is not of the kind."""
-        for part in places.header(statement):
-            if any(self._proves(kind, path, node, at, depth) for node in places.evaluated(part)):
-                return True
+        if path.partition(".")[0] not in places.words(statement):
+            return False
+        if any(self._proves(kind, path, node, at, depth) for node in places.run_by(statement)):
+            return True
         if isinstance(statement, (ast.With, ast.AsyncWith)) and not _may_swallow(statement):
             for index, inner in enumerate(statement.body):
                 there = Place((*at.levels, Level(statement.body, index, statement)))
@@ -775,17 +779,32 @@ def _values_of(scope: ast.AST, name: str) -> list[ast.expr | None]:
     """What a scope gives a name; None for what is no plain assignment."""
     found: list[ast.expr | None] = []
     counted = 0
-    for node in places.own_nodes(scope):
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-            if _moves_itself(node.value, name):
-                counted += 1
-                continue
+    for node in _assignments(scope).get(name, ()):
+        counted += 1
+        if not _moves_itself(node.value, name):
             found.append(node.value)
-            counted += 1
-    bound = sum(1 for _ in places.bindings(getattr(scope, "body", []), name))
+    bound = sum(places.binds(statement, name) for statement in getattr(scope, "body", []))
     if isinstance(scope, Function):
         bound += sum(argument.arg == name for argument, _ in parameters(scope))
     return found if bound == counted else [*found, None]
+
+
+@lru_cache(maxsize=16)
+def _called(module: ast.Module) -> frozenset[str]:
+    """The names and chains of attributes that a file calls."""
+    calls = (node.func for node in ast.walk(module) if isinstance(node, ast.Call))
+    return frozenset(ast.unparse(each) for each in calls if _is_path(each))
+
+
+@lru_cache(maxsize=256)
+def _assignments(scope: ast.AST) -> dict[str, list[ast.Assign]]:
+    """The plain assignments of a scope by the names that they bind."""
+    found: dict[str, list[ast.Assign]] = {}
+    for node in places.own_nodes(scope):
+        if isinstance(node, ast.Assign):
+            for name in {target.id for target in node.targets if isinstance(target, ast.Name)}:
+                found.setdefault(name, []).append(node)
+    return found
 
 
 def _moves_itself(value: ast.expr, name: str) -> bool:

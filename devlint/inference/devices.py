@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from devlint.inference.summary.model import Site
 from devlint.inference.summary.parameters import path_of
@@ -59,26 +61,34 @@ def _in_class(node: ast.AST, site: Site) -> bool:
 
 
 def _is_at_module_level(node: ast.AST, site: Site) -> bool:
-    return not any(
-        isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and _holds(each, node)
-        for each in ast.walk(_module_of(site))
-    )
+    return not any(_holds(each, node) for each in _functions(_module_of(site)))
+
+
+@lru_cache(maxsize=64)
+def _functions(module: ast.AST) -> list[ast.AST]:
+    return [each for each in ast.walk(module) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
 def _bindings(scope: ast.AST, name: str) -> int:
     """How often a scope binds a name; an argument counts."""
-    count = 0
+    return _bound(scope)[name]
+
+
+@lru_cache(maxsize=256)
+def _bound(scope: ast.AST) -> Counter[str]:
+    """How often a scope binds each name."""
+    count: Counter[str] = Counter()
     arguments = getattr(scope, "args", None)
     if isinstance(arguments, ast.arguments):
-        given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        count += sum(each.arg == name for each in given)
+        count.update(each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
     for node in _own_nodes(scope):
-        if (isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)) or (
-            isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name
-        ):
-            count += 1
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                count[node.id] += 1
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            count[node.name] += 1
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            count += sum((alias.asname or alias.name.partition(".")[0]) == name for alias in node.names)
+            count.update({alias.asname or alias.name.partition(".")[0] for alias in node.names})
     return count
 
 
@@ -96,13 +106,23 @@ def loop_that_binds(name: ast.Name, site: Site) -> ast.stmt | None:
     """The first statement of the innermost loop whose target binds a name that is read inside it and bound nowhere else."""
     scope = _scope_of(site) or _module_of(site)
     best: ast.For | ast.AsyncFor | None = None
-    for node in _own_nodes(scope):
-        if isinstance(node, (ast.For, ast.AsyncFor)) and _holds(node, name) and node.body[0].lineno <= name.lineno:
-            if any(isinstance(each, ast.Name) and each.id == name.id for each in ast.walk(node.target)):
-                best = node if best is None or node.lineno > best.lineno else best
+    for node in _loops(scope).get(name.id, ()):
+        if _holds(node, name) and node.body[0].lineno <= name.lineno:
+            best = node if best is None or node.lineno > best.lineno else best
     if best is None or any(_stores(each, name.id) for each in best.body):
         return None
     return best.body[0]
+
+
+@lru_cache(maxsize=256)
+def _loops(scope: ast.AST) -> dict[str, list[ast.For | ast.AsyncFor]]:
+    """The loops of a scope by the names that their targets bind."""
+    found: dict[str, list[ast.For | ast.AsyncFor]] = {}
+    for node in _own_nodes(scope):
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            for name in {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}:
+                found.setdefault(name, []).append(node)
+    return found
 
 
 def _stores(node: ast.AST, name: str) -> bool:

@@ -93,17 +93,28 @@ def _of_class(event: Event, facts: Facts) -> str | None:
     """
     tree = parsed(facts.text)
     row = event.node.lineno if isinstance(event.node, ast.expr | ast.stmt) else 0
-    for class_ in ast.walk(tree) if tree is not None and row else ():
-        if not isinstance(class_, ast.ClassDef) or not class_.lineno <= row <= (class_.end_lineno or 0):
+    for class_ in _classes(tree) if tree is not None and row else ():
+        if not class_.lineno <= row <= (class_.end_lineno or 0):
             continue
         method = next(
             (m for m in class_.body if isinstance(m, ast.FunctionDef) and m.lineno <= row <= (m.end_lineno or 0)), None
         )
         if method is None or method.name == "__init__" or [a.arg for a in method.args.args][:1] != ["self"]:
             continue
-        if any(map(_is_placed_by_self, ast.walk(class_))):
+        if _places_by_self(class_):
             return "self.device"
     return None
+
+
+@lru_cache(maxsize=16)
+def _classes(tree: ast.Module) -> list[ast.ClassDef]:
+    return [each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)]
+
+
+@lru_cache(maxsize=64)
+def _places_by_self(class_: ast.ClassDef) -> bool:
+    """Whether some code of a class puts a thing where `self.device` is."""
+    return any(map(_is_placed_by_self, ast.walk(class_)))
 
 
 def _is_placed_by_self(node: ast.AST) -> bool:

@@ -7,16 +7,11 @@ from typing import Final
 
 import pytest
 
-from tests.inference.cases import PRELUDE, findings, marks
+from tests.inference.cases import PRELUDE, findings
 from tests.inference.conditions import CONDITIONS
 from tests.inference.effects import EFFECTS, OUT_OF_REACH
 from tests.inference.objects import OBJECTS
 from tests.inference.renaming import old_names, renamed
-
-#: What the inference gets wrong in messages, by program.
-FAULTS: Final = {
-    "condition_that_is_too_wide": "which literals of a wide condition are kept, and said, follows the alphabet of their names",
-}
 
 #: More tests than one condition keeps.
 WIDE: Final = (
@@ -43,7 +38,6 @@ def programs() -> Iterator[tuple[str, str]]:
 
 
 PARAMETERS: Final = [pytest.param(text, id=name) for name, text in programs()]
-OF_MESSAGES: Final = [pytest.param(text, id=name, marks=marks(FAULTS.get(name))) for name, text in programs()]
 
 
 @pytest.mark.parametrize("text", PARAMETERS)
@@ -57,7 +51,7 @@ def test_other_names_change_nothing(text: str) -> None:
     assert [each[:5] for each in findings(other)] == [each[:5] for each in findings(text)]
 
 
-@pytest.mark.parametrize("text", OF_MESSAGES)
+@pytest.mark.parametrize("text", PARAMETERS)
 def test_other_names_are_named_in_the_message(text: str) -> None:
     other, names = renamed(text)
     back = [(old_names(each.when, names), old_names(each.clause, names)) for each in findings(other)]

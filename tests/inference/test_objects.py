@@ -12,7 +12,6 @@ from tests.inference.objects import OBJECTS
 #: What the inference gets wrong, by case and half.
 FAULTS: Final[dict[str, str]] = {
     "agent_samples_its_memory:wrong": "what a tensor of an argument is on is not known where it is kept in a deque",
-    "step_is_a_closure_over_the_model:wrong": "a nested function that is only returned is not judged",
     "hidden_state_reset_on_the_cpu:wrong": "a field that one method makes and another rebinds is nowhere known",
 }
 

@@ -214,25 +214,34 @@ Binding: TypeAlias = Literal["instance", "static", "class", "property", "setter"
 
 @dataclass(eq=False)
 class Class:
-    """A class of the project."""
+    """A class of the project.
+
+    `outer`: what runs the function around it, for one inside a function; it holds its names. `around`: the class that it
+    stands in. `inner`: the classes that stand in it.
+    """
 
     file: File
     node: ast.ClassDef
+    outer: Any = None
+    around: Class | None = None
     methods: dict[str, Function] = field(default_factory=dict)
     setters: dict[str, Function] = field(default_factory=dict)
     values: dict[str, ast.expr] = field(default_factory=dict)
+    inner: dict[str, Class] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for node in self.node.body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self._add(node)
+            elif isinstance(node, ast.ClassDef):
+                self.inner[node.name] = Class(self.file, node, self.outer, self)
             elif isinstance(node, ast.Assign):
                 self.values.update({t.id: node.value for t in node.targets if isinstance(t, ast.Name)})
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
                 self.values[node.target.id] = node.value
 
     def _add(self, node: FunctionNode) -> None:
-        function = Function(self.file, node, self)
+        function = Function(self.file, node, self, self.outer)
         if any(isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in node.decorator_list):
             self.setters[node.name] = function
         else:
@@ -263,8 +272,9 @@ class Class:
     def _base(self, node: ast.expr) -> Iterator[Class | str]:
         if isinstance(node, ast.Subscript):  # Generic[T]
             node = node.value
-        if isinstance(node, ast.Name) and node.id in self.file.classes and self.file.classes[node.id] is not self:
-            yield self.file.classes[node.id]
+        beside = self._beside(node.id) if isinstance(node, ast.Name) else None
+        if beside is not None:
+            yield beside
             return
         name = self.file.qualified(node)
         if name is None:
@@ -273,6 +283,20 @@ class Class:
             return
         found = self.file.project.find(self.file, name) if self.file.project is not None else None
         yield found if isinstance(found, Class) else name
+
+    def _beside(self, name: str) -> Class | None:
+        """Another class of this name in the class or a function around this one, or at the module level."""
+        found = self.around.inner.get(name) if self.around is not None else None
+        if found is not None and found is not self:
+            return found
+        around = self.outer
+        while around is not None:
+            value = around.state.names.get(name)
+            if value is not None:
+                return value.ref if isinstance(value.ref, Class) and value.ref is not self else None
+            around = around.outer
+        found = self.file.classes.get(name)
+        return found if found is not self else None
 
     @cached_property
     def family(self) -> Family:
@@ -318,6 +342,10 @@ class Class:
     def setter(self, name: str) -> Function | None:
         return next((c.setters[name] for c in self.lineage if isinstance(c, Class) and name in c.setters), None)
 
+    def class_inside(self, name: str) -> Class | None:
+        """The class of this name in the body of the class, or of a base."""
+        return next((c.inner[name] for c in self.lineage if isinstance(c, Class) and name in c.inner), None)
+
     def value(self, name: str) -> tuple[Class, ast.expr] | None:
         """What the body of the class, or of a base, binds a name to."""
         return next(((c, c.values[name]) for c in self.lineage if isinstance(c, Class) and name in c.values), None)
@@ -345,6 +373,13 @@ class Class:
                     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                         found[node.target.id] = (node.target.id, node.annotation, node.value)
         return list(found.values())
+
+
+def with_inner(class_: Class) -> Iterator[Class]:
+    """A class and those that stand in it."""
+    yield class_
+    for each in class_.inner.values():
+        yield from with_inner(each)
 
 
 def _binds_parts(init: Function) -> bool:

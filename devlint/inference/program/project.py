@@ -76,7 +76,7 @@ class Project:
         first = rest[0]
         if first in file.classes:
             class_ = file.classes[first]
-            return class_ if len(rest) == 1 else class_.method(rest[1])
+            return class_ if len(rest) == 1 else class_.method(rest[1]) or class_.class_inside(rest[1])
         if first in file.functions:
             return file.functions[first] if len(rest) == 1 else None
         target = file.imports.get(first)

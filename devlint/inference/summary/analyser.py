@@ -31,6 +31,8 @@ _CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 
 #: By the names of arguments: a class of the project, or the qualified name of a module class of a library.
 Shape: TypeAlias = tuple[tuple[str, Any], ...]
+#: What a summary is of: a function, the class of the receiver, and the classes of arguments.
+Key: TypeAlias = tuple[ast.AST | Function, Class | None, Shape]
 #: How often one function is read again for other classes of its arguments.
 VARIANTS = 4
 
@@ -41,15 +43,16 @@ class Analyser:
     def __init__(self, project: Project, watch: Watch | None = None) -> None:
         self.project = project
         self.watch = watch
-        self.summaries: dict[tuple[int, int, Shape], Summary | None] = {}
+        self.summaries: dict[Key, Summary | None] = {}
+        self.shapes: dict[ast.AST | Function, set[Shape]] = {}  # with which a function was read
+        self.methods: dict[Class, list[Key]] = {}  # the summaries of the methods of a class
+        self.early: dict[Class, set[Key]] = {}  # the methods that were read while a constructor of the class was being read
         self.called: set[int] = set()  # the nodes of the functions that some call leads to
-        self.variants: dict[
-            int, int
-        ] = {}  # of a function: how many times it was read for other classes of its arguments
         self.tops: dict[str, Frame] = {}
         self.stories: dict[int, stories.Story | None] = {}
         self.handed: dict[int, set[str]] = {}  # by an operation: what calls handed to it
-        self.nested: dict[int, Function] = {}  # functions inside functions, by the identity of their nodes
+        self.nested: dict[int, Function] = {}  # those that no file lists: inside functions, or bound to a name again
+        self.nested_classes: dict[int, Class] = {}  # such classes, by the identity of their nodes
         self.constructed: dict[
             int, dict[str, list[Any]]
         ] = {}  # by a class: the classes of what constructors were given
@@ -77,31 +80,38 @@ class Analyser:
         `receiver`: the class of the object that a method is called on. `shape`: the classes of arguments of which the
         function itself does not tell what they are.
         """
-        node = id(function.node) if function.outer is None else id(function)
-        key = (node, id(receiver) if receiver is not None else 0, shape)
+        key = (_identity(function), receiver, shape)
         class_ = receiver or function.owner
         early = False
         if class_ is not None and function.name not in _CONSTRUCTORS:
             early = stories.story_of(self, class_) is None and self.is_running(class_.method("__init__"), class_)
         if key not in self.summaries:
             self.summaries[key] = None
+            self.shapes.setdefault(key[0], set()).add(shape)
+            if receiver is not None:
+                self.methods.setdefault(receiver, []).append(key)
             if self.depth < 40:
                 self.depth += 1
                 try:
                     self.summaries[key] = self._summarise(function, receiver, shape)
                 finally:
                     self.depth -= 1
-        if early:
-            return self.summaries.pop(key)  # its object is not complete: it is read again later
+        if early and class_ is not None:
+            self.early.setdefault(class_, set()).add(key)
+        if function.name == "__init__" and receiver is not None and not shape:
+            for each in self.early.pop(receiver, ()):  # their object was not complete: they are read again
+                self.summaries.pop(each, None)
         return self.summaries[key]
 
     def is_running(self, function: Function | None, receiver: Class | None) -> bool:
         """Whether the summary of a function is being made."""
         if function is None:
             return False
-        node = id(function.node) if function.outer is None else id(function)
-        key = (node, id(receiver) if receiver is not None else 0, ())
-        return key in self.summaries and self.summaries[key] is None
+        return self.summaries.get((_identity(function), receiver, ()), self) is None
+
+    def was_read(self, function: Function) -> bool:
+        """Whether a function was read, for whatever receiver and arguments."""
+        return _identity(function) in self.shapes
 
     def _frame(self, function: Function, receiver: Class | None) -> Frame:
         """A run of a function before its first statement."""
@@ -314,9 +324,13 @@ class Analyser:
     # -- calls
 
     def call(
-        self, frame: Frame, function: Function, me: Value | None, arguments: Arguments | list[Value], node: ast.AST
-    ) -> Value:
-        """Call a function of the project: its result, with its effects done and its constraints kept."""
+        self, frame: Frame, function: Function, me: Value | None, arguments: Arguments | list[Value], node: ast.AST,
+        is_imagined: bool = False,
+    ) -> Value:  # fmt: skip
+        """Call a function of the project: its result, with its effects done and its constraints kept.
+
+        `is_imagined`: no code calls it. It may be called, and only its effects count.
+        """
         if isinstance(arguments, list):
             at: Any = node
             arguments = Arguments([(at, value) for value in arguments])
@@ -333,7 +347,8 @@ class Analyser:
         summary = self.summary(function, receiver)
         if summary is None:
             return unread_calls.call(frame, node, arguments, me, why="running")
-        self.called.add(id(function.node))
+        if not is_imagined:
+            self.called.add(id(function.node))
         bindings = self.bindings(frame, summary, me, arguments)
         shape = self._shape(frame, summary, bindings)
         if function.name == "__init__" and receiver is not None:
@@ -342,7 +357,11 @@ class Analyser:
                 known.setdefault(name, []).append(class_)
         if shape:
             summary = self.summary(function, receiver, shape) or summary
-        return self.use(frame, Instance(frame, summary, bindings, node))
+        return self.use(frame, Instance(frame, summary, bindings, node), is_imagined)
+
+    def imagine(self, frame: Frame, function: Function, me: Value, arguments: Arguments, node: ast.AST) -> None:
+        """Do what a call of a function may do, where no call is known."""
+        self.call(frame, function, me, arguments, node, is_imagined=True)
 
     def _shape(self, frame: Frame, summary: Summary, bindings: dict[str, Value]) -> Shape:
         """The classes of what a call hands to arguments of which the function tells nothing."""
@@ -358,27 +377,16 @@ class Analyser:
         if not found or function is None:
             return ()
         shape = tuple(found)
-        node = id(function.node) if function.outer is None else id(function)
-        is_known = any(key[0] == node and key[2] == shape for key in self.summaries)
-        if not is_known:
-            if self.variants.get(node, 0) >= VARIANTS:
-                return ()
-            self.variants[node] = self.variants.get(node, 0) + 1
-        return shape
+        known = self.shapes.setdefault(_identity(function), set())
+        return shape if shape in known or len(known - {()}) < VARIANTS else ()
 
-    def use(self, frame: Frame, instance: Instance) -> Value:
+    def use(self, frame: Frame, instance: Instance, is_imagined: bool = False) -> Value:
         """Put a summary into a frame."""
         summary = instance.summary
         if self.watch is not None:
             self.watch.called(instance)
-        kept = instance.constraints()
-        for node, status in instance.handed:
-            self.handed.setdefault(node, set()).add(status)
-        room = max(KEPT - len(frame.constraints), 0)
-        if self.watch is not None:
-            for each in kept[room:]:
-                self.watch.dropped(each, instance.node, frame.site, "kept")
-        frame.constraints += kept[:room]
+        if not is_imagined:
+            self._keep_constraints(frame, instance)
         result = instance.value(summary.result)
         instance.apply()
         result = frame.heap.settled(result)
@@ -390,6 +398,17 @@ class Analyser:
             if bound is not None and bound.path is not None:
                 frame.site.asks.add(bound.path[0])
         return result
+
+    def _keep_constraints(self, frame: Frame, instance: Instance) -> None:
+        """Keep the constraints that a call leaves open or breaks, and what it hands to each."""
+        kept = instance.constraints()
+        for node, status in instance.handed:
+            self.handed.setdefault(node, set()).add(status)
+        room = max(KEPT - len(frame.constraints), 0)
+        if self.watch is not None:
+            for each in kept[room:]:
+                self.watch.dropped(each, instance.node, frame.site, "kept")
+        frame.constraints += kept[:room]
 
     def bindings(self, frame: Frame, summary: Summary, me: Value | None, arguments: Arguments) -> dict[str, Value]:
         """What the names of the arguments stand for at a call."""
@@ -524,6 +543,11 @@ class Analyser:
         after = class_.method("__post_init__")
         if after is not None:
             self.call(frame, after, me, [], class_.node)
+
+
+def _identity(function: Function) -> ast.AST | Function:
+    """What two readings of one function have in common. One inside a function is another one in each run of that."""
+    return function.node if function.outer is None else function
 
 
 def _is_beside(function: Function, receiver: Class | None) -> bool:

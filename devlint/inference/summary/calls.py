@@ -251,9 +251,9 @@ def _call_of_objects(frame: Frame, node: ast.Call, base: Value, function: ast.At
     stored = frame.heap.field(base.objects[0], "." + name)
     if stored is not None:
         return call_value(frame, node, stored, arguments)
-    if isinstance(class_, Class) and class_.value(name) is not None:
+    if isinstance(class_, Class) and (class_.value(name) is not None or class_.class_inside(name) is not None):
         value = attribute(frame, base, name, function)
-        if value.kind == "library":
+        if value.kind in ("library", "class"):
             return call_value(frame, node, value, arguments)
     if base.kind in ("list", "dict"):
         return object_methods.call_container(frame, node, base, name, arguments)

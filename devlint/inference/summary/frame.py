@@ -32,6 +32,7 @@ class Summaries(Protocol):
     """What gives a run the summaries of other functions, the module level of files, and new objects."""
 
     nested: dict[int, Function]
+    nested_classes: dict[int, Class]
 
     @property
     def watch(self) -> Watch | None: ...

@@ -73,6 +73,8 @@ class Instance:
         self.node = node
         self._values: dict[Path, Value] = {}
         self._copies: dict[Identity, Identity] = {}
+        self._conditions: dict[Condition, Condition | None] = {}
+        self._mapped: dict[tuple[int, bool], Places] = {}  # by the identity of places of the summary
         self._as_module = False  # whether what is resolved is called
         self._either: dict[Path, set[Test]] = {}  # devices that a condition asks for, of what may be at several places
         self.handed: list[tuple[int, str]] = []  # operations, with "host" or "open" for what this call hands to them
@@ -141,6 +143,11 @@ class Instance:
         """A condition at this call; None where it does not hold."""
         if not condition:
             return condition
+        if condition not in self._conditions:
+            self._conditions[condition] = self._condition(condition)
+        return self._conditions[condition]
+
+    def _condition(self, condition: Condition) -> Condition | None:
         found: set[Literal] = set()
         for literal in condition:
             mapped = self._literal(literal)
@@ -221,7 +228,17 @@ class Instance:
 
     # -- places
 
+    def _kept_places(self, places: Places) -> Places:
+        """The places of an operand of the summary at this call, before the call changes anything."""
+        key = (id(places), self._as_module)
+        known = self._mapped.get(key)
+        if known is None:
+            known = self._mapped[key] = self.places(places)
+        return known
+
     def places(self, places: Places) -> Places:
+        if not places:
+            return ()
         found: dict[tuple[Atom, Origin | None, Condition], Alternative] = {}
         for each in places:
             condition = self.condition(each.condition)
@@ -414,6 +431,7 @@ class Instance:
 
     def apply(self) -> None:
         """Do to the caller's objects what the function does to what it is given."""
+        self._conditions.clear()  # what follows asks for objects that are changed by then
         for identity, thing in list(self.summary.heap.things.items()):
             if identity[0] == "path" and is_touched(thing):
                 self._apply(identity, thing)
@@ -479,7 +497,7 @@ class Instance:
             return "open" if _is_open(mapped.first.places) or _is_open(mapped.second.places) else "known"
         for operand in (each.first, each.second):
             if _is_open(operand.places):
-                places = self.places(operand.places)
+                places = self._kept_places(operand.places)
                 if not places or not all(other.atom == CPU for other in places):
                     return None
         return "host"
@@ -516,7 +534,7 @@ class Instance:
 
     def operand(self, operand: Operand, constraint: Constraint) -> Operand | None:
         self._as_module = constraint.how == "module" and operand is constraint.first
-        places = self.places(operand.places)
+        places = self._kept_places(operand.places)
         self._as_module = False
         kind, proved, path = operand.kind, operand.proved, operand.path
         if path is not None:

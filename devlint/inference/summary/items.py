@@ -143,6 +143,9 @@ def _of_object(frame: Frame, base: Value, identity: Any, name: str, node: ast.AS
         method = thing.class_.method(name)
         if method is not None:
             return _bound(frame, me, method, node)
+        inner = thing.class_.class_inside(name)
+        if inner is not None:
+            return Value("class", ref=inner)
         body = thing.class_.value(name)
         if body is not None and not (
             thing.class_.is_data and any(name == each for each, _, _ in thing.class_.data_fields)
@@ -236,15 +239,18 @@ def _class_value(frame: Frame, class_: Class, expression: ast.expr) -> Value:
             else "number"
         )
         return Value(kind, constant=value)  # type: ignore[arg-type]
-    top = frame.analyser.module_level(class_.file)
-    found = evaluate(top, expression)
-    return found if found.kind in ("tensor", "device", "dtype", "tuple", "library") else something()
+    around = class_.outer or frame.analyser.module_level(class_.file)
+    found = evaluate(around, expression)
+    return found if found.kind in ("tensor", "device", "dtype", "tuple", "library", "class") else something()
 
 
 def _of_class(frame: Frame, class_: Class, name: str) -> Value:
     method = class_.method(name)
     if method is None and name == "apply" and class_.family == "Function":
         return Value("bound", ref=(Value("class", ref=class_), name))
+    inner = class_.class_inside(name) if method is None else None
+    if inner is not None:
+        return Value("class", ref=inner)
     if method is None:
         body = class_.value(name)
         return _class_value(frame, *body) if body is not None else unread(class_.node, "." + name)

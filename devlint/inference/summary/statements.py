@@ -313,6 +313,7 @@ def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         function = frame.file.functions.get(node.name)
         if function is None or function.node is not node:
             function = Function(frame.file, node)
+            frame.analyser.nested[id(node)] = function
     else:
         function = Function(frame.file, node, None, frame)
         frame.analyser.nested[id(node)] = function
@@ -321,11 +322,10 @@ def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
 
 def _class(frame: Frame, node: ast.ClassDef) -> None:
     known = frame.file.classes.get(node.name)
-    class_ = known if known is not None and known.node is node else Class(frame.file, node)
-    if class_ is not known:
-        for method in class_.methods.values():
-            method.outer = frame
-    frame.bind(node.name, Value("class", ref=class_))
+    if known is None or known.node is not node:
+        known = Class(frame.file, node, frame if frame.function is not None else None)
+        frame.analyser.nested_classes[id(node)] = known
+    frame.bind(node.name, Value("class", ref=known))
 
 
 def _assert(frame: Frame, node: ast.Assert) -> None:

@@ -44,8 +44,8 @@ def story_of(analyser: Analyser, class_: Class) -> Story | None:
         analyser.stories[key] = first
         story = _with_later_writes(analyser, class_, first)
         if story is not first:
-            for known in [k for k in analyser.summaries if k[1] == id(class_)]:
-                summary = analyser.summaries[known]
+            for known in analyser.methods.get(class_, []):
+                summary = analyser.summaries.get(known)
                 if summary is not None and summary.function is not None and summary.function.name != "__init__":
                     del analyser.summaries[known]
             analyser.stories[key] = story
@@ -59,7 +59,7 @@ def _construct(analyser: Analyser, class_: Class) -> Story:
         class_.file,
         Function(class_.file, _nothing(class_)),
         class_,
-        None,
+        class_.outer,
         Site(None, class_, class_.file.path, class_.file.tree),
     )
     init = class_.method("__init__")
@@ -279,7 +279,7 @@ def _run(analyser: Analyser, story: Story, method: Function) -> None:
         return
     arguments = _symbolic(analyser, story.frame, method, f"{method.owner.name if method.owner else ''}.{method.name}")
     arguments.named = {name: (story.frame.file.tree, value) for name, (_, value) in arguments.named.items()}  # type: ignore[misc]
-    analyser.call(story.frame, method, story.me, arguments, method.node)
+    analyser.imagine(story.frame, method, story.me, arguments, method.node)
 
 
 # -- what a judgement may take for granted
@@ -293,20 +293,37 @@ def changes_itself(summary: Summary) -> bool:
     )
 
 
+class Change(NamedTuple):
+    """What a method makes of one object. `moved`: whether it moves it. `fields`: those that it binds again."""
+
+    identity: Identity
+    moved: bool
+    fields: tuple[tuple[str, Value], ...]
+
+
 class Settled(NamedTuple):
-    """An object when its methods may have run. `after`: by method, the state after a call of it."""
+    """An object when its methods may have run. `changes`: by method, what a call of it makes of the objects."""
 
     story: Story
-    after: dict[str, State]
+    changes: dict[str, list[Change]]
 
     def before(self, method: Function) -> State:
         """What holds when a method is called: any other one may have run before. What these move is nowhere known."""
         result = State({}, self.story.heap.copy())
-        base = State({}, self.story.heap)
-        for name, state in self.after.items():
+        for name, changes in self.changes.items():
             if name != method.name:
-                _mark_changes(base, state, result)
+                for change in changes:
+                    self._mark(change, result.heap)
         return result
+
+    def _mark(self, change: Change, heap: Heap) -> None:
+        known = heap.things[change.identity]
+        thing = self.story.heap.things[change.identity]
+        fields = dict(known.fields)
+        for entry, value in change.fields:
+            fields[entry] = _unsure(known.fields.get(entry, thing.fields[entry]), value)
+        home = nowhere() if change.moved else known.home
+        heap.things[change.identity] = known._replace(home=home, fields=fields)
 
 
 def settled(analyser: Analyser, class_: Class) -> Settled | None:
@@ -315,7 +332,7 @@ def settled(analyser: Analyser, class_: Class) -> Settled | None:
     if story is None:
         return None
     frame = story.frame
-    after: dict[str, State] = {}
+    changes: dict[str, list[Change]] = {}
     for each in class_.lineage:
         if not isinstance(each, Class):
             continue
@@ -332,27 +349,27 @@ def settled(analyser: Analyser, class_: Class) -> Settled | None:
             frame.state = State({}, story.heap.copy())
             frame.condition = frozenset()
             _run(analyser, story, method)
-            after[name] = frame.state
+            changes[name] = list(_changes(story.heap, frame.state.heap))
     frame.state = State({}, story.heap.copy())
     if class_.is_module and own_apply.run(frame, class_.node, story.me, nowhere()):
-        after[own_apply.NAME] = frame.state
-    return Settled(story, after)
+        changes[own_apply.NAME] = list(_changes(story.heap, frame.state.heap))
+    return Settled(story, changes)
 
 
-def _mark_changes(before: State, after: State, result: State) -> None:
-    for identity, thing in before.heap.things.items():
-        new = after.heap.things.get(identity)
+def _changes(before: Heap, after: Heap) -> Iterator[Change]:
+    """What differs between two heaps in the objects of the first one."""
+    for identity, thing in before.things.items():
+        new = after.things.get(identity)
         if new is None or new is thing:
             continue
-        known = result.heap.things[identity]
-        if new.home != thing.home:
-            known = known._replace(home=nowhere())
-        fields = dict(known.fields)
+        fields = []
         for entry, value in thing.fields.items():
             changed = new.fields.get(entry)
-            if changed is not None and changed != value:
-                fields[entry] = _unsure(known.fields.get(entry, value), changed)
-        result.heap.things[identity] = known._replace(fields=fields)
+            if changed is not None and changed is not value and changed != value:
+                fields.append((entry, changed))
+        moved = new.home != thing.home
+        if moved or fields:
+            yield Change(identity, moved, tuple(fields))
 
 
 def _unsure(value: Value, changed: Value) -> Value:

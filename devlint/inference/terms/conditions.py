@@ -22,6 +22,7 @@ A subject names one version of a name or an access path, so that a later binding
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 Test: TypeAlias = tuple[Any, ...]
@@ -33,6 +34,8 @@ ACCELERATOR: Final[Test] = ("accelerator",)
 SAME: Final[Test] = ("same",)
 #: In place of a class: whether something is data of the host, such as a list, a number or an array.
 DATA: Final = "host data"
+#: The tests that ask for devices.
+_OF_DEVICES: Final = frozenset({"accelerator", "same", "device"})
 #: Literals that one condition may have. More are dropped, and what held under them is only likely.
 WIDTH: Final = 6
 
@@ -66,6 +69,7 @@ def is_ordered(number: float, sign: str, bound: float) -> bool:
     return number <= bound if sign == "<=" else number >= bound
 
 
+@lru_cache(maxsize=1 << 14)
 def contradicts(condition: Condition) -> bool:
     """Whether a condition holds a test with both outcomes, or all members of what it says not to hold."""
     for test, outcome in condition:
@@ -96,8 +100,20 @@ def both(a: Condition, b: Condition) -> tuple[Condition, bool]:
     union = a | b
     if len(union) <= WIDTH:
         return union, True
-    kept = sorted(union, key=repr)[:WIDTH]
-    return frozenset(kept), False
+    return _narrowed(a, union), False
+
+
+def _narrowed(first: Condition, union: Condition) -> Condition:
+    """What stays of a condition that is too wide: what is said of devices, then the first part, then the rest, each whole.
+
+    So no name decides what stays.
+    """
+    devices = frozenset(literal for literal in union if literal[0][0] in _OF_DEVICES)
+    kept: Condition = ALWAYS
+    for part in (devices, first, union):
+        if len(kept | part) <= WIDTH:
+            kept |= part
+    return kept
 
 
 def needs_no_accelerator(condition: Condition) -> bool:

@@ -17,6 +17,7 @@ entry is an attribute (`.weight`), an item (`[0]`, `['y']`), any item (`[]`) or 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from devlint.inference.terms.conditions import ALWAYS, Condition, both, compatible
@@ -77,7 +78,8 @@ _numbers = itertools.count(1)
 
 def unknown(why: str = "") -> Atom:
     """A new atom for a place that is not known. `why`: the bound that was passed, if one was."""
-    return Atom("unknown", (next(_numbers), why))
+    found: Atom = tuple.__new__(Atom, ("unknown", (next(_numbers), why)))
+    return found
 
 
 CPU: Final = at("cpu")
@@ -133,13 +135,17 @@ class Alternative(NamedTuple):
 Places: TypeAlias = tuple[Alternative, ...]
 
 
+#: Makes a named tuple of all its parts. It is called so often that the way through `Alternative(...)` counts.
+_new: Final[Callable[..., Any]] = tuple.__new__
+
+
 def single(atom: Atom, origin: Origin | None = None, *, soft: bool = False, zero_dim: Dims = None) -> Places:
-    return (Alternative(atom, origin, ALWAYS, soft, zero_dim),)
+    return (_new(Alternative, (atom, origin, ALWAYS, soft, zero_dim, None)),)
 
 
 def nowhere(why: str = "") -> Places:
     """A place that is not known. `why`: see `unknown`."""
-    return single(unknown(why))
+    return (_new(Alternative, (unknown(why), None, ALWAYS, False, None, None)),)
 
 
 def under(places: Places, condition: Condition) -> Places:

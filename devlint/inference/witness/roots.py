@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from devlint.inference.objects.heap import Heap
-from devlint.inference.program.definitions import Class, File, Function, binding_of
+from devlint.inference.program.definitions import Class, File, Function, binding_of, with_inner
 from devlint.inference.program.neighbours import Neighbours
 from devlint.inference.summary import moves, stories
 from devlint.inference.summary.analyser import Analyser
@@ -124,30 +124,58 @@ def _roots(
         summary = analyser.summary(function, None)
         if summary is not None:
             yield _of_function(analyser, file, top, summary), summary.site
-    for class_ in file.classes.values():
+    for class_ in [inner for each in file.classes.values() for inner in with_inner(each)]:
         if names is None or any(_mentions(method, names) for method in class_.methods.values()):
             yield from _of_class(analyser, file, top, class_)
-    if names is not None:
-        return
-    for function in list(analyser.nested.values()):
-        if function.file is file and not any(k[0] == id(function) for k in analyser.summaries):
-            analyser.summary(function, None)
+    if names is None:
+        yield from _of_nested(analyser, file, top)
+
+
+def _of_nested(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Constraint], Site]]:
+    """The functions and classes inside functions, and those whose name the module level binds again."""
+    done: set[int] = set()
+    while True:  # what is read here may hold further ones
+        functions = [each for key, each in analyser.nested.items() if key not in done and each.file is file]
+        nested = [each for key, each in analyser.nested_classes.items() if key not in done and each.file is file]
+        if not functions and not nested:
+            break
+        done.update(id(each.node) for each in (*functions, *nested))
+        for function in functions:
+            if not analyser.was_read(function):
+                analyser.summary(function, None)
+        for class_ in [inner for each in nested for inner in with_inner(each)]:
+            yield from _of_class(analyser, file, top, class_)
     for summary in list(analyser.summaries.values()):
-        if (
-            summary is not None
-            and summary.function is not None
-            and summary.function.outer is not None
-            and summary.function.file is file
-        ):
-            yield summary.constraints, summary.site
+        function_ = summary.function if summary is not None else None
+        if summary is not None and function_ is not None and function_.file is file and function_.owner is None:
+            if function_.outer is not None or file.functions.get(function_.name) is not function_:
+                yield _of_function(analyser, file, top, summary), summary.site
 
 
 def _of_function(analyser: Analyser, file: File, top: Frame, summary: Summary) -> list[Constraint]:
-    state = State(top.state.names, top.state.heap.copy())
-    if summary.function is not None and id(summary.function.node) in analyser.called:
-        state = State()  # its calls say what the names of the module level hold then
+    is_called = summary.function is not None and id(summary.function.node) in analyser.called
+    state = State() if is_called else State({}, top.state.heap.copy())
     frame = Frame(analyser, file, None, None, None, top.site, state)
-    return _as_root(frame, summary, {})
+    return _as_root(frame, summary, _around(analyser, frame, top, summary))
+
+
+def _around(analyser: Analyser, frame: Frame, top: Frame, summary: Summary) -> dict[str, Value]:
+    """What the names of the scopes around a function hold at their end, where no call says what they hold."""
+    function = summary.function
+    if function is None or id(function.node) in analyser.called:
+        return {}
+    found = {f"@{frame.path}:{name}": value for name, value in top.state.names.items()}
+    scope = function.outer
+    while scope is not None:
+        for name, value in scope.state.names.items():
+            if value.path is None and not any(each.atom.tag in ("place", "names") for each in value.places):
+                found.setdefault("@" + name, value)
+        for identity, thing in scope.heap.things.items():
+            frame.heap.things.setdefault(identity, thing)
+        scope = scope.outer
+    for identity, thing in top.heap.things.items():
+        frame.heap.things.setdefault(identity, thing)
+    return found
 
 
 def _as_root(frame: Frame, summary: Summary, bindings: dict[str, Value]) -> list[Constraint]:
@@ -224,6 +252,7 @@ def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iter
         frame.state = settled.before(method) if method.name != "__init__" else State({}, Heap({}))
         frame.condition = frozenset()
         bindings = {"self": story.me} if method.name != "__init__" and binding_of(method) != "class" else {}
+        bindings.update(_around(analyser, frame, top, summary))
         if method.name == "__init__" and method.owner is class_:
             yield summary.constraints, summary.site
         elif method.name != "__init__":
