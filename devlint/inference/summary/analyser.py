@@ -46,7 +46,8 @@ class Analyser:
         self.summaries: dict[Key, Summary | None] = {}
         self.shapes: dict[ast.AST | Function, set[Shape]] = {}  # with which a function was read
         self.methods: dict[Class, list[Key]] = {}  # the summaries of the methods of a class
-        self.early: dict[Class, set[Key]] = {}  # the methods that were read while a constructor of the class was being read
+        #: The methods that were read while a constructor of the class was being read.
+        self.early: dict[Class, set[Key]] = {}
         self.called: set[int] = set()  # the nodes of the functions that some call leads to
         self.tops: dict[str, Frame] = {}
         self.stories: dict[int, stories.Story | None] = {}
@@ -377,8 +378,8 @@ class Analyser:
         if not found or function is None:
             return ()
         shape = tuple(found)
-        known = self.shapes.setdefault(_identity(function), set())
-        return shape if shape in known or len(known - {()}) < VARIANTS else ()
+        seen = self.shapes.setdefault(_identity(function), set())
+        return shape if shape in seen or len(seen - {()}) < VARIANTS else ()
 
     def use(self, frame: Frame, instance: Instance, is_imagined: bool = False) -> Value:
         """Put a summary into a frame."""

@@ -139,7 +139,8 @@ def _of_nested(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[lis
         nested = [each for key, each in analyser.nested_classes.items() if key not in done and each.file is file]
         if not functions and not nested:
             break
-        done.update(id(each.node) for each in (*functions, *nested))
+        done.update(id(each.node) for each in functions)
+        done.update(id(each.node) for each in nested)
         for function in functions:
             if not analyser.was_read(function):
                 analyser.summary(function, None)
