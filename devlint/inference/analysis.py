@@ -12,7 +12,7 @@ from devlint.file_state import FileState
 from devlint.inference.events import DeviceMismatch, Texts, event_of
 from devlint.inference.observed.collect import Observer
 from devlint.inference.observed.emit import events
-from devlint.inference.observed.events import Inferred
+from devlint.inference.observed.events import Inferred, InferredReading
 from devlint.inference.observed.handed import run_again
 from devlint.inference.program.definitions import File
 from devlint.inference.program.neighbours import Neighbours
@@ -69,7 +69,8 @@ def infer(
 ) -> Result:
     """The mismatches of a file, and the events of the types that it `observes`; `Inferred` stands for all of them."""
     project = Project(load)
-    observer = Observer(os.path.abspath(source.path)) if observes else None
+    reads_clocks = any(issubclass(InferredReading, kind) for kind in observes)
+    observer = Observer(os.path.abspath(source.path), reads_clocks) if observes else None
     analyser = Analyser(project, observer)
     found = [event for event, _ in judged(analyser, tree, source, targets, around)]
     observed = _observed(analyser, observer, source, tuple(observes)) if observer is not None else []

@@ -32,8 +32,10 @@ class Sight(NamedTuple):
 class Observer(Watch):
     """Watches the runs of one file's functions. It changes nothing of what they infer."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, reads_clocks: bool = True) -> None:
+        """`reads_clocks`: whether clocks and waits are followed along the paths, for events of readings."""
         self.path = path
+        self.reads_clocks = reads_clocks
         self.seen: dict[int, dict[Frame, Sight]] = {}  # by the identity of the expression's node
         self.calls: dict[int, list[Instance]] = {}  # by the identity of the called function's node
         self.runs: dict[Frame, Instance] = {}  # the runs with what a call hands over, and that call
@@ -48,7 +50,7 @@ class Observer(Watch):
         sights = self.seen.setdefault(id(node), {})
         sight, known = sight_of(frame, value), sights.get(frame)
         sights[frame] = sight if known is None else _either(known, sight)
-        if isinstance(node, (ast.Call, ast.BinOp)):
+        if self.reads_clocks and isinstance(node, (ast.Call, ast.BinOp)):
             self.clocks.saw(frame, node, value, tuple(self._operands(frame, node)))
 
     def _operands(self, frame: Frame, node: ast.Call | ast.BinOp) -> Iterator[Value]:
@@ -67,7 +69,8 @@ class Observer(Watch):
         function = instance.summary.function
         if function is not None:
             self.calls.setdefault(id(function.node), []).append(instance)
-            self.clocks.called(instance)
+            if self.reads_clocks:
+                self.clocks.called(instance)
 
 
 def sight_of(frame: Frame, value: Value) -> Sight:

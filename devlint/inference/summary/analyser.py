@@ -46,7 +46,9 @@ class Analyser:
         self.summaries: dict[Key, Summary | None] = {}
         self.shapes: dict[ast.AST | Function, set[Shape]] = {}  # with which a function was read
         self.methods: dict[Class, list[Key]] = {}  # the summaries of the methods of a class
-        self.early: dict[Class, set[Key]] = {}  # the methods that were read while a constructor of the class was being read
+        self.early: dict[
+            Class, set[Key]
+        ] = {}  # the methods that were read while a constructor of the class was being read
         self.called: set[int] = set()  # the nodes of the functions that some call leads to
         self.tops: dict[str, Frame] = {}
         self.stories: dict[int, stories.Story | None] = {}
