@@ -1,21 +1,31 @@
 """Where the values of an open text are: for hovers, with the reasons as links, and for hints behind names.
 
-The facts are those of `devlint reveal`.
+The facts are those of `devlint reveal`, from the inference that the settings choose.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.errors import SourceError
-from devlint.model import Origin
+from devlint.model import Origin, Span
 
 if TYPE_CHECKING:
     from devlint.editor.session import Document
     from devlint.facts.reveal import Revealed
     from devlint.facts.values import Device
+    from devlint.inference.reveal.asked import Shown
+
+
+class Known(NamedTuple):
+    """One value of a text: what is known of it and why (Markdown), and its place for a hint, where a name is bound to it."""
+
+    span: Span
+    told: str
+    place: str | None
 
 
 class Hint(NamedTuple):
@@ -31,7 +41,7 @@ def values_at(document: Document, row: int, column: int) -> list[str]:
     """Markdown about the innermost value at a place (1-based), with its trail; nothing where no value stands."""
     offset = document.start + document.source.starts[row - 1] + column - 1
     here = [each for each in revealed(document) if each.span.start <= offset < each.span.end]
-    return [_told(document, min(here, key=lambda each: each.span.end - each.span.start))] if here else []
+    return [min(here, key=lambda each: each.span.end - each.span.start).told] if here else []
 
 
 def hints(document: Document, first: int, last: int) -> list[Hint]:
@@ -42,30 +52,72 @@ def hints(document: Document, first: int, last: int) -> list[Hint]:
         if not 0 < offset <= len(document.source.text):
             continue  # another cell of the notebook
         position = document.source.position(offset)
-        place = _place(each)
-        if first <= position.row <= last and place is not None:
-            found.append(Hint(position.row, position.column, place, _told(document, each)))
+        if first <= position.row <= last and each.place is not None:
+            found.append(Hint(position.row, position.column, each.place, each.told))
     return found
 
 
-def revealed(document: Document) -> list[Revealed]:
+def revealed(document: Document) -> list[Known]:
     """What is known of every value of a text, found once; nothing for a text that cannot be analysed."""
     if document.revealed is None:
-        document.revealed = _reveal(document)
+        try:
+            is_new = document.linter.settings.inference == "new"
+            document.revealed = _inferred(document) if is_new else _reveal(document)
+        except (SourceError, RecursionError):
+            document.revealed = []
     return document.revealed
 
 
-def _reveal(document: Document) -> list[Revealed]:
+def _reveal(document: Document) -> list[Known]:
+    """What the analysis in `devlint/facts` knows."""
     from devlint.facts.reveal import reveal
 
     source, linter = document.joined, document.linter
     if source is None:
         return []
     rows = range(1, source.rows + 1)
-    try:
-        return reveal(linter.parse(source), source, linter.settings, rows, linter.project)
-    except (SourceError, RecursionError):
+    found = reveal(linter.parse(source), source, linter.settings, rows, linter.project)
+    return [Known(each.span, _told(document, each), _place(each)) for each in found]
+
+
+def _inferred(document: Document) -> list[Known]:
+    """What the new inference knows."""
+    from devlint.inference.reveal.asked import ask
+
+    source, linter = document.joined, document.linter
+    if source is None:
         return []
+    tree = linter.parse(source)
+    around = linter.neighbours(os.path.abspath(source.path))
+    answer = ask(tree, source, linter.load_tree, linter.settings.targets, range(1, source.rows + 1), around)
+    bound = {source.span(node) for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store)}
+    return [
+        Known(each.span, _told_of(document, each), _named(each) if each.span in bound else None)
+        for each in answer.values
+    ]
+
+
+def _told_of(document: Document, found: Shown) -> str:
+    """What the new inference knows of a value and why."""
+    lines = [f"`{' '.join(found.text.split())}`: {found.what}"]
+    for each in found.because:
+        row = each.row if document.notebook is None else None
+        is_here = document.joined is not None and os.path.abspath(document.joined.path) == os.path.abspath(each.path)
+        if is_here and document.joined is not None:
+            where = document.joined.line(document.joined.starts[each.row - 1])
+            lines.append(f"- {link(where, document.path, row)}: {each.text}")
+        else:
+            lines.append(f"- {link(f'{each.path} line {each.row}', each.path, each.row)}: {each.text}")
+    return "\n".join(lines)
+
+
+def _named(found: Shown) -> str | None:
+    """The places of a value for a hint, where the code names all of them."""
+    from devlint.inference.terms.places import ACCELERATORS
+
+    names = ["cpu" if each == "the CPU" else each for each in found.devices or ()]
+    is_named = all(each.partition(":")[0] in ACCELERATORS or each in ("cpu", "meta") for each in names)
+    return " or ".join(sorted(names)) if names and is_named else None
 
 
 def _place(found: Revealed) -> str | None:

@@ -8,10 +8,9 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from devlint.checkers import Confined
-from devlint.editor.places import link, values_at
+from devlint.editor.places import Known, link, values_at
 from devlint.embedded.notebook import Notebook, read_notebook
 from devlint.engine import Linter, unreadable
 from devlint.errors import DevlintError, SourceError
@@ -19,9 +18,6 @@ from devlint.fix.apply import apply
 from devlint.fix.rounds import fix_source
 from devlint.model import Diagnostic, Safety, TextEdit, TextFix
 from devlint.source import Source, of_text
-
-if TYPE_CHECKING:
-    from devlint.facts.reveal import Revealed
 
 _CODE = re.compile(r"[A-Z]{1,3}[0-9]{3}\b")
 
@@ -44,7 +40,7 @@ class Document:
     start: int = 0
     cell: int | None = None
     notebook: Notebook | None = field(default=None, repr=False)
-    revealed: list[Revealed] | None = field(default=None, repr=False)
+    revealed: list[Known] | None = field(default=None, repr=False)
 
 
 @dataclass(slots=True)

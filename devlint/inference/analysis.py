@@ -13,7 +13,7 @@ from devlint.file_state import FileState
 from devlint.inference.events import DeviceMismatch, Texts, event_of
 from devlint.inference.observed.collect import Observer
 from devlint.inference.observed.emit import events
-from devlint.inference.observed.events import Inferred
+from devlint.inference.observed.events import Inferred, InferredReading
 from devlint.inference.observed.handed import run_again
 from devlint.inference.observed.standing import Standing
 from devlint.inference.program.definitions import File
@@ -75,7 +75,8 @@ def infer(
     `callers`: the events also say what calls in other files hand over.
     """
     project = Project(load)
-    observer = Observer(os.path.abspath(source.path)) if observes else None
+    reads_clocks = any(issubclass(InferredReading, kind) for kind in observes)
+    observer = Observer(os.path.abspath(source.path), reads_clocks) if observes else None
     analyser = Analyser(project, observer)
     found = [event for event, _ in judged(analyser, tree, source, targets, around)]
     if observer is not None and callers and around is not None:

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from devlint.api import InferredReading
+from devlint.api import InferredCall, InferredReading
 from devlint.inference.analysis import infer
 from devlint.source import Source
 
@@ -252,3 +252,13 @@ QUIET = {
 @pytest.mark.parametrize("name", QUIET)
 def test_what_is_no_queued_work_is_quiet(name: str) -> None:
     assert rows(QUIET[name]) == []
+
+
+def test_clocks_are_followed_only_for_who_asks_for_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = PRELUDE + textwrap.dedent(PROGRAMS["plain"]).replace("WAIT", "pass")
+    source, asked = Source("case.py", text.encode(), text), []
+    monkeypatch.setattr("devlint.inference.observed.clocks.Clocks.saw", lambda *_: asked.append(True))
+    infer(ast.parse(text), source, None, observes={InferredCall})
+    assert not asked
+    infer(ast.parse(text), source, None, observes={InferredReading})
+    assert asked

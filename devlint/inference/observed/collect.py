@@ -33,14 +33,15 @@ class Sight(NamedTuple):
 class Observer(Watch):
     """Watches the runs of one file's functions. It changes nothing of what they infer."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, reads_clocks: bool = True) -> None:
+        """`reads_clocks`: whether clocks and waits are followed along the paths, for events of readings."""
         self.path = path
+        self.reads_clocks = reads_clocks
         self.seen: dict[int, dict[Frame, Sight]] = {}  # by the identity of the expression's node
         self.calls: dict[int, list[Instance]] = {}  # by the identity of the called function's node
         self.runs: dict[Frame, list[Instance]] = {}  # the runs with what calls hand over, and these calls
-        self.bound: dict[
-            tuple[int, Frame], tuple[Sight, str]
-        ] = {}  # by a name for a method: the object, and the method
+        #: By a name for a method: the object, and the method.
+        self.bound: dict[tuple[int, Frame], tuple[Sight, str]] = {}
         self._then: dict[int, Instance] = {}  # by the identity of a call: the call with the state when it was made
         self.asked: dict[int, frozenset[str]] = {}  # by a function: the names of which it asks what they are
         self.shaped: dict[Frame, frozenset[str]] = {}  # by a run for classes of arguments: the names of these
@@ -55,7 +56,7 @@ class Observer(Watch):
         sights[frame] = sight if known is None else _either(known, sight)
         if value.kind == "bound" and isinstance(node, ast.Name) and value.ref is not None and value.ref[0].objects:
             self.bound[id(node), frame] = sight_of(frame, value.ref[0]), value.ref[1]
-        if isinstance(node, (ast.Call, ast.BinOp, ast.Yield)):
+        if self.reads_clocks and isinstance(node, (ast.Call, ast.BinOp, ast.Yield)):
             self.clocks.saw(frame, node, value, tuple(self._operands(frame, node)))
 
     def _operands(self, frame: Frame, node: ast.Call | ast.BinOp | ast.Yield) -> Iterator[Value]:
@@ -80,11 +81,13 @@ class Observer(Watch):
         if function.file.path == self.path and is_real(instance):
             frame = replace(instance.frame, state=instance.frame.state.copy())
             self._then[id(instance)] = Instance(frame, instance.summary, instance.bindings, instance.node)
-        self.clocks.called(instance)
+        if self.reads_clocks:
+            self.clocks.called(instance)
 
     def left(self, frame: Frame, node: ast.expr) -> None:
         """The body of a `with` statement was left."""
-        self.clocks.left(frame, node)
+        if self.reads_clocks:
+            self.clocks.left(frame, node)
 
     def then(self, instance: Instance) -> Instance:
         """A call with what held when it was made."""
