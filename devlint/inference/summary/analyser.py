@@ -379,8 +379,8 @@ class Analyser:
         if not found or function is None:
             return ()
         shape = tuple(found)
-        known = self.shapes.setdefault(_identity(function), set())
-        return shape if shape in known or len(known - {()}) < VARIANTS else ()
+        read = self.shapes.setdefault(_identity(function), set())
+        return shape if shape in read or len(read - {()}) < VARIANTS else ()
 
     def use(self, frame: Frame, instance: Instance, is_imagined: bool = False) -> Value:
         """Put a summary into a frame."""
