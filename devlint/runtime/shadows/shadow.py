@@ -469,7 +469,7 @@ def _tensors_of(values: Any, depth: int = 0) -> Iterator[torch.Tensor]:
     elif isinstance(values, dict):
         yield from _tensors_of(list(values.values()), depth)
     elif isinstance(values, torch.optim.Optimizer):
-        for group in values.param_groups:
+        for group in getattr(values, "param_groups", ()):  # one around another may have none
             yield from group["params"]
     elif depth < 2 and hasattr(values, "__dict__") and not isinstance(values, (type, FunctionType)):
         yield from _tensors_of(list(vars(values).values()), depth + 1)
@@ -513,12 +513,17 @@ def _kinds(value: Any, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value), *(_kinds(item, depth) for item in value[:8])
     if isinstance(value, dict):
-        return tuple((str(key), _kinds(item, depth)) for key, item in list(value.items())[:16])
+        return tuple((_key_kind(key), _kinds(item, depth)) for key, item in list(value.items())[:16])
     if isinstance(value, torch.nn.Module):
         return tuple((type(part), *_settings(part)) for part in itertools.islice(_parts(value), _MOST_PARTS))
     if depth < 2 and hasattr(value, "__dict__") and not isinstance(value, (FunctionType, ModuleType)):
         return type(value), *((key, _kinds(item, depth + 1)) for key, item in list(vars(value).items())[:16])
     return type(value)
+
+
+def _key_kind(key: Any) -> Any:
+    """The key of a dict as a part of a kind; an optimizer's state has parameters for keys, and their values say nothing."""
+    return _kinds(key, 2) if isinstance(key, torch.Tensor) else str(key)
 
 
 def _rank(tensor: torch.Tensor) -> int | None:
