@@ -128,8 +128,9 @@ def _is_placed_by_self(node: ast.AST) -> bool:
 def at_hand(event: Event, facts: Facts) -> str | None:
     """The device of the tensor that it meets first, of an argument that is one of the caller's, or of the own module.
 
-    Arguments that the function itself moves to the accelerator are the caller's on the host, and say nothing; nor do
-    those of a function that trains, unless what moves was made in it.
+    Arguments that the function itself moves to the accelerator are the caller's on the host, and say nothing. The others
+    say nothing of these either, unless both meet: the caller may have all of them on the host. Nor do the arguments of a
+    function that trains, unless what moves was made in it.
     """
     if isinstance(event, CudaMethod | DeviceLiteral | ApiCall) and event.partner is not None:
         return f"{event.partner}.device"
@@ -145,8 +146,9 @@ def at_hand(event: Event, facts: Facts) -> str | None:
             return None  # it is where the caller's tensors are already, and moves to where the module is
         made = True
     is_module = receiver is not None and receiver.kind == "module"
-    asks = not is_module and (made or _TRAINS.search(_body_of(event, facts)) is None)
     given = [a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)]
+    is_given = (receiver is None or not made) and _moved(event, facts) in {*given} - {"self"}
+    asks = not is_module and not is_given and (made or _TRAINS.search(_body_of(event, facts)) is None)
     moved = {_moved(other, facts) for other in facts.events if _same_function(other, event)} - {None}
     for name in given if asks else ():
         value = event.scope.get(name)

@@ -402,3 +402,44 @@ def test_the_size_of_a_tensor_that_the_function_moves_says_nothing(moved: str) -
         "        return self.bce(out, labels)\n"
     )
     assert "labels = torch.ones(out.size(0)).to(device)" in converted(text)
+
+
+# What a caller hands in together is together, and moves to where the module is
+
+SIDE = """import torch
+
+
+def features(net, images, labels):
+    net.eval()
+    {}
+    return net(moved), labels.cpu().detach().numpy()
+"""
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        "moved = images.cuda(non_blocking=True)",
+        "moved = images[0].cuda()",
+        "moved = images.float().cuda()",
+        "moved = images.to('cuda')",
+        "if images.dim() == 4:\n        moved = torch.autograd.Variable(images).cuda()",
+    ],
+)
+def test_what_the_caller_gave_does_not_go_to_another_argument_that_it_never_meets(move: str) -> None:
+    after = converted(SIDE.format(move))
+    assert "labels.device" not in after
+    assert "device = " + CHOICE in after.replace("'cuda' if", '"cuda" if').replace("'cpu'", '"cpu"')
+
+
+def test_what_the_caller_gave_goes_to_the_argument_that_it_meets() -> None:
+    text = "import torch\n\n\ndef loss(out: torch.Tensor, labels: torch.Tensor):\n    return out - labels.cuda()\n"
+    assert "labels.to(out.device)" in converted(text)
+
+
+@pytest.mark.parametrize(
+    "made", ["torch.zeros(3).cuda()", "torch.zeros(3, device='cuda')", "torch.arange(3).to('cuda')"]
+)
+def test_what_a_function_makes_goes_to_the_argument_that_is_a_tensor(made: str) -> None:
+    text = f"import torch\n\n\ndef pad(out, rows):\n    out = out.detach()\n    return out.detach(), {made}, rows\n"
+    assert "out.device" in converted(text)
