@@ -104,9 +104,12 @@ def guard_of(event: ApiCall | CudaMethod | DeviceLiteral, facts: Facts | None = 
 
 
 def guard_in(event: ApiCall | CudaMethod | DeviceLiteral, facts: Facts) -> LeftAlone | None:
-    """`guard_of`, or a condition whose name the file binds to a comparison with the card or the CPU: `ON = mode == "GPU"`."""
-    if (found := guard_of(event)) is not None:
-        return found
+    """`guard_of`, or a condition whose name says that the card is chosen."""
+    return guard_of(event) or named_guard(event, facts)
+
+
+def named_guard(event: ApiCall | CudaMethod | DeviceLiteral, facts: Facts) -> LeftAlone | None:
+    """A condition whose name the file binds to a comparison with the card or the CPU: `ON = mode == "GPU"`."""
     chosen = _chosen_by_name(facts.text)
     test = next((test for test in event.under.tests if test in chosen), None)
     return under_condition(test) if test is not None else None

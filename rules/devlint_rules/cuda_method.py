@@ -77,9 +77,9 @@ from ._conversion import MOVABLE, decision, is_safe, portability, why_no_device
 from ._given import given_device, is_current, without_index
 from ._rest_of_conversion import with_rest
 from ._run_device import (
-    guard_in,
     guard_of,
     may_use_other_cards,
+    named_guard,
     placed,
     purpose_of,
 )
@@ -109,7 +109,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         return not event.receiver.text.startswith("super(") and self.left_alone(event, facts) is None
 
     def left_alone(self, event: CudaMethod, facts: Facts) -> LeftAlone | None:
-        return guard_of(event, facts) or guard_in(event, facts) or purpose_of(facts)
+        return guard_of(event, facts) or named_guard(event, facts) or purpose_of(facts)
 
     def judge(self, event: CudaMethod, site: Site) -> Finding | None:
         call, event = site.node, without_index(event, site.facts)
