@@ -47,13 +47,12 @@ def with_rest(fix: Fix, use: CudaMethod | DeviceLiteral, facts: Facts) -> Fix:
     """A fix of a use of the card, with the other places of the file that it settles.
 
     A safe fix settles none: a file with such places is not converted safely. A file that is not converted has a hint, but
-    where a use follows another value, or where the program's device is proved: what forgot it is a fault of its own.
+    where the program's device is proved: what forgot it is a fault of its own.
     """
     if not fix.edits or fix.safety is not Safety.UNSAFE:
         return fix
-    follows = not any(isinstance(need, RunDeviceNeed) for need in fix.needs)
     is_proved = use.run_device is not None and use.run_device_is_proved
-    why = None if follows or is_proved else why_unconverted(facts)
+    why = None if is_proved else why_unconverted(facts)
     if why is not None:
         return Fix(fix.title, Safety.HINT, why=why)
     return replace(fix, needs=(*fix.needs, *_also(use.type, File(facts))))
