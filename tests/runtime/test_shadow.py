@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+import torch._dynamo  # an optimizer imports it in its first step; it registers operators, which can be done once
 
 # All that a run inside this process imports must be there before the first; see test_pytest_plugin.py.
 import devlint.runtime.shadows.shadow
