@@ -1,4 +1,4 @@
-"""Parts and results whose dimensions are not known: torch lets a tensor without dimensions meet any device."""
+"""What torch lets meet any device: a tensor that may have no dimension, and a read that fetches the tensor itself."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ def loss(x, target):
     return x * target.cuda()  # wrong
 
 print(loss(torch.ones(3), torch.ones(3)))
+
+## array_that_is_forced
+def scores(loader, device):
+    for x, label in loader:
+        label = label.to(device)
+        yield label.numpy()  # wrong
+        yield label.numpy(force=True)  # right
 
 ## items_of_a_stacked_tensor
 def weigh(rows):

@@ -1,4 +1,4 @@
-"""Modules whose class defines `_apply`, and containers of modules that exist already: where their parts are after a move."""
+"""Modules whose class defines `_apply`, buffers that are bound again, and containers of modules that exist already."""
 
 from __future__ import annotations
 
@@ -67,6 +67,31 @@ class Whole(nn.Module):
         return self.net(x)
 
 print(Whole().cuda()(torch.ones(3).cuda()))
+
+## buffer_that_the_constructor_binds_again
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.randn(4, 3))  # right
+        self.rows = torch.randn(4, 3)  # wrong
+        self.rows = nn.functional.normalize(self.rows)
+    def forward(self, x):
+        return self.rows @ x
+
+print(Memory().cuda()(torch.ones(3).cuda()))
+
+## buffer_that_a_method_binds_again
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.randn(4, 3))
+    def forward(self, x):
+        self.rows = torch.cat([self.rows[1:], x])
+        return self.rows
+
+memory = Memory().cuda()
+memory(torch.ones(1, 3))  # wrong
+memory(torch.ones(1, 3).cuda())  # right
 
 ## sequence_of_the_children_of_a_model
 import torchvision

@@ -89,8 +89,10 @@ def _kept(frame: Frame, base: Value, target: ast.Attribute, value: Value) -> Val
     identity = base.objects[0]
     thing = frame.heap.get(identity)
     if thing.registers:
-        from devlint.inference.summary.registration import registered
+        from devlint.inference.summary.registration import as_buffer, registered, stays_buffer
 
+        if stays_buffer(frame, identity, "." + target.attr, value):
+            return as_buffer(frame, identity, value)
         return registered(frame, identity, value)
     return value
 

@@ -343,7 +343,8 @@ def call_of_unknown(frame: Frame, node: ast.Call, base: Value, name: str, argume
     if record is None:
         return None
     if name == "numpy" and isinstance(node.func, ast.Attribute):
-        torch_calls.read_by_host(frame, node.func.value, base._replace(kind="tensor"), node, "numpy")
+        if not tensor_methods.is_forced(arguments):
+            torch_calls.read_by_host(frame, node.func.value, base._replace(kind="tensor"), node, "numpy")
         return ARRAY._replace(proved=False)
     if record.result in ("tensor", "same") and base.places:
         return _perhaps_tensor(frame, node, base, name, arguments)

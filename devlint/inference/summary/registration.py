@@ -32,6 +32,19 @@ def _place_module(frame: Frame, owner: Identity, parameter: Value) -> None:
         frame.heap.put(owner, thing._replace(home=parameter.places))
 
 
+def stays_buffer(frame: Frame, owner: Identity, entry: str, value: Value) -> bool:
+    """Whether a tensor that is bound to the name of a buffer is where the module is: it is a buffer of it then.
+
+    Source: torch/nn/modules/module.py, `__setattr__`.
+    """
+    known = frame.heap.get(owner).fields.get(entry)
+    if known is None or value.kind != "tensor" or not known.is_tensor or not value.places:
+        return False
+    is_registered = bool(known.places) and all(each.atom == home_of(owner) for each in known.places)
+    home = {each.atom for each in frame.heap.home(owner)}
+    return is_registered and {each.atom for each in value.places} <= {*home, home_of(owner)}
+
+
 def as_buffer(frame: Frame, owner: Identity, value: Value) -> Value:
     """What `register_buffer` keeps."""
     _place_module(frame, owner, value)

@@ -32,7 +32,7 @@ def call(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Argume
     operands = [receiver, *torch_calls.tensor_operands(frame, record, arguments)]
     _need(frame, node, name, record, arguments, operands)
     if name == "numpy":
-        if not _is_forced(arguments):
+        if not is_forced(arguments):
             torch_calls.read_by_host(frame, node.func.value, base, node, "numpy")
         return ARRAY
     if name == "tolist":
@@ -41,7 +41,7 @@ def call(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Argume
     return _result(frame, node, base, name, record, arguments, operands)
 
 
-def _is_forced(arguments: Arguments) -> bool:
+def is_forced(arguments: Arguments) -> bool:
     force = arguments.value(0, "force")
     return force is not None and force.constant is True
 
