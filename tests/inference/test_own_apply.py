@@ -93,6 +93,43 @@ memory = Memory().cuda()
 memory(torch.ones(1, 3))  # wrong
 memory(torch.ones(1, 3).cuda())  # right
 
+## loop_that_moves_all_modules
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+        self.fc = nn.Linear(3, 3)
+    def forward(self, x):
+        return self.fc(x) * self.scale
+
+net = Net()
+for each in net.modules():
+    each.cuda()  # right
+    each.eval()  # wrong
+print(net(torch.ones(1, 3).cuda()))
+
+## loop_that_moves_all_children_of_a_sequence
+net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+for each in net.children():
+    each.cuda()  # right
+    each.eval()  # wrong
+print(net(torch.ones(1, 3).cuda()))
+
+## parameters_that_a_list_gets_one_by_one
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.ParameterList([])
+        for _ in range(3):
+            self.rows.append(nn.Parameter(torch.zeros(3)))
+    def forward(self, x):
+        return x * self.rows[0]
+
+net = Net()
+net = net.cuda()  # right
+print(net(torch.ones(3).cuda()))  # right
+print(Net()(torch.ones(3).cuda()))  # wrong
+
 ## sequence_of_the_children_of_a_model
 import torchvision
 model = torchvision.models.resnet18().cuda()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from devlint.inference.library.protocols import is_torch_module
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary import own_apply, walks
 from devlint.inference.summary.arguments import Arguments
@@ -116,6 +117,10 @@ def _move_module(frame: Frame, node: ast.Call, base: Value, target: Places | Non
         every = isinstance(node.func, ast.Attribute) and walks.is_every(frame, node.func.value)
         for objects in [(each,) for each in base.objects] if every else [base.objects]:
             frame.heap.move(objects, places)
+        containers = walks.containers_of(frame, node.func.value) if isinstance(node.func, ast.Attribute) else ()
+        for whole, itself in containers:
+            if whole.kind == "module" and (itself or is_torch_module(frame.class_of(whole))):
+                frame.heap.move(whole.objects, places)  # a container of torch has no parameters but those of its parts
         own_apply.run(frame, node, base, places)
     return base
 

@@ -15,9 +15,9 @@ from devlint.inference.summary.expressions import places_of_all
 from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import entry_of, item_of, values_of
 from devlint.inference.summary.parameters import tensor_only_methods
-from devlint.inference.summary.registration import as_buffer
+from devlint.inference.summary.registration import as_buffer, registered
 from devlint.inference.terms.places import Places, home_of, nowhere, single, with_also, with_zero_dim
-from devlint.inference.terms.values import ARRAY, NONE, NOTHING, NUMBER, STRING, Value, merge, part_of
+from devlint.inference.terms.values import ARRAY, NONE, NOTHING, NUMBER, STRING, Value, merge, merge_all, part_of
 from devlint.knowledge import stubs
 
 #: Methods of a module that give it back [torch.nn.Module].
@@ -220,13 +220,16 @@ def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, argumen
     if name in ("register_buffer", "register_parameter", "add_module", "register_module"):
         return _register(frame, base, name, arguments)
     if name in ("append", "insert", "add_module") and arguments.positional:
-        frame.heap.write(base.objects, ITEM, arguments.positional[-1][1])
+        item = arguments.positional[-1][1]
+        kept = registered(frame, base.objects[0], item) if item.ref == "parameter" else item
+        frame.heap.write(base.objects, ITEM, kept)
         return base
     if name == "extend" and arguments.positional:
         frame.heap.write(base.objects, ITEM, item_of(frame, arguments.positional[0][1], node))
         return base
     if name in ("items", "values", "children", "modules"):
-        value = values_of(frame, base, node)
+        value = _modules_in(frame, base) if name in ("children", "modules") else None
+        value = value or values_of(frame, base, node)
         return Value("iterator", parts=(value if name != "items" else Value("tuple", parts=(STRING, value)),))
     if name == "state_dict":
         return _state_of(frame, node, frame.home(base))
@@ -248,6 +251,12 @@ def _hook(frame: Frame, node: ast.Call, name: str, home: Places, arguments: Argu
         values = [given[each] for each in protocols.HOOKS[name]]
         frame.analyser.call(frame, hook.ref[0], hook.ref[1], values, node)
     return unread(node)
+
+
+def _modules_in(frame: Frame, base: Value) -> Value | None:
+    """What the modules are that a module has as parts; None where it has none that is known."""
+    fields = [value for identity in base.objects for value in frame.heap.get(identity).fields.values()]
+    return merge_all(value for value in fields if value.kind == "module")
 
 
 def _apply_to_all(frame: Frame, base: Value, arguments: Arguments) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from devlint.inference.objects.heap import ITEM
@@ -21,7 +22,8 @@ class Walk:
     """One loop through all items of `container`. `keys` and `items`: the names that hold the key and the item of a round.
 
     `under`: the conditions under which a store counts for every item that is a tensor. `stored`: what was stored.
-    `partial`: whether something was stored for some items alone.
+    `partial`: whether something was stored for some items alone. `itself`: whether the container is one of the items
+    [torch.nn.Module.modules].
     """
 
     container: ast.expr
@@ -30,6 +32,7 @@ class Walk:
     under: set[Condition] = field(default_factory=set)
     stored: Value | None = None
     partial: bool = False
+    itself: bool = False
 
     def is_item(self, node: ast.expr) -> bool:
         """Whether an expression is the item of this round."""
@@ -61,8 +64,8 @@ def walk_of(through: ast.expr, target: ast.expr) -> Walk | None:
             return _pairs(container, target)
         if through.func.attr == "keys":
             return Walk(container, _names(target), frozenset())
-        if through.func.attr in ("values", "children"):
-            return Walk(container, frozenset(), _names(target))
+        if through.func.attr in ("values", "children", "modules"):
+            return Walk(container, frozenset(), _names(target), itself=through.func.attr == "modules")
         return None
     return Walk(through, _names(target), _names(target)) if isinstance(through, (ast.Name, ast.Attribute)) else None
 
@@ -98,6 +101,14 @@ def note_test(frame: Frame, node: ast.expr) -> None:
 def is_every(frame: Frame, node: ast.expr) -> bool:
     """Whether an expression is, in turn, every item of a container, whatever else is tested."""
     return any(walk.is_item(node) and frame.condition in walk.under for walk in frame.walks)
+
+
+def containers_of(frame: Frame, node: ast.expr) -> Iterator[tuple[Value, bool]]:
+    """The containers of which an expression is, in turn, every item, and whether it is the container too."""
+    for walk in frame.walks:
+        if walk.is_item(node) and frame.condition in walk.under:
+            with silent(frame):
+                yield evaluate(frame, walk.container), walk.itself
 
 
 def close(frame: Frame, walk: Walk) -> None:
