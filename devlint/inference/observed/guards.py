@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from devlint.facts.events import NO_GUARDS, Guards
 from devlint.inference.program.definitions import dotted
+from devlint.inference.program.handlers import handled
 
 #: Context managers that take the errors that they are given
 #: [contextlib, `suppress`; pytest documentation, `raises`; unittest, `assertRaises`].
@@ -45,22 +46,14 @@ def _guards_of(node: ast.AST, part: str, guards: Guards) -> Guards:
     if isinstance(node, ast.BoolOp) and part == "values" and len(node.values) > 1:
         return guards.both(Guards(tests=tuple(ast.unparse(each) for each in node.values[:-1])))
     if isinstance(node, ast.Try) and part == "body":
-        return guards.both(Guards(caught=frozenset(name for each in node.handlers for name in _handled(each.type))))
+        return guards.both(Guards(caught=frozenset(name for each in node.handlers for name in handled(each.type))))
     if isinstance(node, (ast.With, ast.AsyncWith)) and part == "body":
         caught = frozenset(name for item in node.items for name in _taken(item.context_expr))
         return guards.both(Guards(caught=caught)) if caught else guards
     return guards
 
 
-def _handled(node: ast.expr | None) -> Iterator[str]:
-    """The names of the errors that a handler takes."""
-    if node is None:
-        yield "BaseException"
-    for each in node.elts if isinstance(node, ast.Tuple) else [node] if node is not None else []:
-        yield (dotted(each) or "?").rpartition(".")[2]
-
-
 def _taken(node: ast.expr) -> Iterator[str]:
     if isinstance(node, ast.Call) and (dotted(node.func) or "").rpartition(".")[2] in _TAKE_ERRORS:
         for each in node.args:
-            yield from _handled(each)
+            yield from handled(each)

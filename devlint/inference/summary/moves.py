@@ -114,12 +114,12 @@ def _move_module(frame: Frame, node: ast.Call, base: Value, target: Places | Non
         return base
     if target is not None:
         places = tuple(each._replace(origin=Origin("moved", node, frame.path)) for each in target)
-        every = isinstance(node.func, ast.Attribute) and walks.is_every(frame, node.func.value)
+        every = walks.walks_over(frame, node.func.value) if isinstance(node.func, ast.Attribute) else []
         for objects in [(each,) for each in base.objects] if every else [base.objects]:
             frame.heap.move(objects, places)
-        containers = walks.containers_of(frame, node.func.value) if isinstance(node.func, ast.Attribute) else ()
-        for whole, itself in containers:
-            if whole.kind == "module" and (itself or is_torch_module(frame.class_of(whole))):
+        for walk in every:
+            whole = walks.container_of(frame, walk)
+            if whole.kind == "module" and (walk.itself or is_torch_module(frame.class_of(whole))):
                 frame.heap.move(whole.objects, places)  # a container of torch has no parameters but those of its parts
         own_apply.run(frame, node, base, places)
     return base

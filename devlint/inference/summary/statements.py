@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from devlint.inference.program.definitions import Class, Function
+from devlint.inference.program.handlers import NAMELESS, handled
 from devlint.inference.summary import binding, switches, tests, walks
 from devlint.inference.summary.dispatch import evaluate, silent
 from devlint.inference.summary.expressions import SYMBOLS, combine
@@ -261,7 +262,7 @@ def _try(frame: Frame, node: ast.Try) -> None:
         run_block(frame, handler.body)
         if not frame.state.dead:
             condition = outer
-        if _takes_failures(frame, handler.type) and not _ends(frame, handler.body):
+        if _takes_failures(handler.type) and not _ends(frame, handler.body):
             _catch(frame, start, end)
         after = merge_states(after, frame.state, went_on, frozenset({failed}))
     frame.state, frame.condition = after, condition if not after.dead else outer
@@ -272,14 +273,12 @@ def _try(frame: Frame, node: ast.Try) -> None:
 
 #: The errors of an operation on two devices, and of a read by the host, with their bases [Python's library reference,
 #: "Exception hierarchy"; torch raises RuntimeError, and TypeError in `Tensor.numpy`].
-_FAILURES = frozenset({"BaseException", "Exception", "RuntimeError", "TypeError"})
+_FAILURES = frozenset({"BaseException", "Exception", "RuntimeError", "TypeError", NAMELESS})
 
 
-def _takes_failures(frame: Frame, node: ast.expr | None) -> bool:
-    """Whether a handler, or a context that takes errors, takes those of an operation on two devices."""
-    types = node.elts if isinstance(node, ast.Tuple) else [node] if node is not None else []
-    names = [frame.file.qualified(each) or (each.id if isinstance(each, ast.Name) else "") for each in types]
-    return node is None or any(name in _FAILURES or not name for name in names)
+def _takes_failures(node: ast.expr | None) -> bool:
+    """Whether a handler takes the errors of an operation on two devices."""
+    return not _FAILURES.isdisjoint(handled(node))
 
 
 def _ends(frame: Frame, body: list[ast.stmt]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from devlint.inference.objects.heap import ITEM
@@ -98,25 +97,22 @@ def note_test(frame: Frame, node: ast.expr) -> None:
             walk.under.add(frame.condition)
 
 
-def is_every(frame: Frame, node: ast.expr) -> bool:
-    """Whether an expression is, in turn, every item of a container, whatever else is tested."""
-    return any(walk.is_item(node) and frame.condition in walk.under for walk in frame.walks)
+def walks_over(frame: Frame, node: ast.expr) -> list[Walk]:
+    """The walks in which an expression is, in turn, every item of a container, whatever else is tested."""
+    return [walk for walk in frame.walks if walk.is_item(node) and frame.condition in walk.under]
 
 
-def containers_of(frame: Frame, node: ast.expr) -> Iterator[tuple[Value, bool]]:
-    """The containers of which an expression is, in turn, every item, and whether it is the container too."""
-    for walk in frame.walks:
-        if walk.is_item(node) and frame.condition in walk.under:
-            with silent(frame):
-                yield evaluate(frame, walk.container), walk.itself
+def container_of(frame: Frame, walk: Walk) -> Value:
+    """What a walk goes through."""
+    with silent(frame):
+        return evaluate(frame, walk.container)
 
 
 def close(frame: Frame, walk: Walk) -> None:
     """The loop is over: what its container holds now."""
     if walk.stored is None and not walk.partial:
         return
-    with silent(frame):
-        container = evaluate(frame, walk.container)
+    container = container_of(frame, walk)
     if walk.stored is not None and walk.stored.kind == "module":
         return  # modules are moved in place
     new = walk.stored if walk.stored is not None and not walk.partial else Value("unknown", nowhere())
