@@ -35,6 +35,7 @@ class Standing:
         self.file = file
         self._settled: dict[int, stories.Settled | None] = {}
         self._objects: dict[Frame, Instance | None] = {}
+        self._moved: tuple[int, frozenset[str]] = (0, frozenset())  # of so many files
 
     # -- the object of a method
 
@@ -45,13 +46,20 @@ class Standing:
         instance = self._object_of(frame)
         if instance is None or instance.condition(sight.condition) is None:
             return sight
-        files = self.analyser.project.files.values()
-        moved = frozenset[str]().union(*(moved_from_outside(each) for each in files if each is not None))
+        moved = self._moved_fields()
         found: list[Alternative] = []
         for each in sight.places:
             told = instance.places((each,)) if _is_field(each) and each.atom.key[-1] not in moved else ()
             found += told if told and all(_is_told(other) for other in told) else (each,)
         return sight._replace(places=tuple(found))
+
+    def _moved_fields(self) -> frozenset[str]:
+        """The fields that some file moves on an object that is not its own. Asked again once more files are read."""
+        files = self.analyser.project.files
+        if self._moved[0] != len(files):
+            found = [moved_from_outside(each) for each in files.values() if each is not None]
+            self._moved = len(files), frozenset[str]().union(*found)
+        return self._moved[1]
 
     def _object_of(self, frame: Frame) -> Instance | None:
         if frame not in self._objects:
