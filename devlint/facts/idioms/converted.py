@@ -78,6 +78,7 @@ def beside_conversion(machine: Machine, node: ast.expr, method: str, value: Valu
         return None
     key = (id(function), node.id)
     if key not in machine.beside_conversions:
+        machine.beside_conversions[key] = []  # to find the arms, calls of methods on them may be read
         machine.beside_conversions[key] = [*arms_beside(machine, function, node.id)]
     if any(holds(part, node) for arm in machine.beside_conversions[key] for part in arm):
         return as_tensor(machine, node.id, value)
