@@ -239,3 +239,18 @@ def test_condition_is_said_once() -> None:
     body = "def run(flag: bool):\n    a = torch.rand(3).cuda()\n    if flag:\n        a = a + torch.rand(3)\n    return a\n"
     (found,) = findings(PRELUDE + body)
     assert found.when == "`flag` is true"
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        ("argparse.ArgumentParser().parse_args().device", "on `argparse.ArgumentParser().parse_args().device`"),
+        ("parser.parse_args(argv).device", "on `parser.parse_args(...).device`"),
+        ("configs[0]().device", "on `configs[0](...).device`"),
+    ],
+)
+def test_device_that_a_call_gives_is_named_as_the_code_names_it(device: str, words: str) -> None:
+    body = f"import argparse\n\nparser = argparse.ArgumentParser()\na = torch.rand(3).to({device})\nprint(a + torch.rand(3))\n"
+    text = PRELUDE + body
+    (found,) = linter().check(Source("case.py", text.encode(), text)).diagnostics
+    assert words in found.message

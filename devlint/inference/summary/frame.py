@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from devlint.inference.objects.heap import Heap, Thing, merge_heaps, merge_values
-from devlint.inference.program.definitions import Class, File, Function
+from devlint.inference.program.definitions import Class, File, Function, dotted
 from devlint.inference.summary.model import Constraint, How, LeftBehind, Mixing, Operand, Site
 from devlint.inference.summary.watching import Needless, Watch
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
@@ -23,6 +23,7 @@ from devlint.inference.terms.places import (
     is_accelerator,
     place_of,
     single,
+    unread_root,
     with_zero_dim,
 )
 from devlint.inference.terms.values import NOTHING, TENSORS, Identity, Value, given
@@ -339,11 +340,17 @@ def _is_open(each: Alternative) -> bool:
     return each.atom.tag in ("place", "names")
 
 
+def unread_at(node: ast.AST) -> str:
+    """The start of the path of what an expression gives that cannot be read."""
+    words = f"{dotted(node.func) or ast.unparse(node.func)}(...)" if isinstance(node, ast.Call) else dotted(node)
+    return unread_root(f"{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}", words or "(...)")
+
+
 def unread(node: ast.AST, entry: str = "") -> Value:
     """What an expression gives that cannot be read: a value with a path of its own."""
-    root = f"%{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}"
+    root = unread_at(node)
     path: Path = (root, entry) if entry else (root,)
     return Value("unknown", single(place_of(path)), path=path)
 
 
-__all__ = ["NOTHING", "Frame", "Loop", "State", "merge_states", "unread"]
+__all__ = ["NOTHING", "Frame", "Loop", "State", "merge_states", "unread", "unread_at"]

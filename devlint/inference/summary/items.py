@@ -20,6 +20,7 @@ from devlint.inference.terms.places import (
     nowhere,
     place_of,
     single,
+    unread_root,
     with_zero_dim,
 )
 from devlint.inference.terms.values import (
@@ -172,7 +173,13 @@ def _of_object(frame: Frame, base: Value, identity: Any, name: str, node: ast.AS
     if identity[0] == "path" and len(identity[1]) < DEPTH:
         value = given((*identity[1], "." + name))
     else:
-        value = something()._replace(path=(f"%{identity!r}", "." + name)) if not thing.whole else NOTHING
+        value = (
+            something()._replace(
+                path=(unread_root(repr(identity), getattr(thing.class_, "name", thing.kind)), "." + name)
+            )
+            if not thing.whole
+            else NOTHING
+        )
     return value
 
 

@@ -14,7 +14,7 @@ from devlint.inference.summary import builtin_calls, factories, unread_calls
 from devlint.inference.summary.arguments import Argument, Arguments
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.expressions import computed, mixed
-from devlint.inference.summary.frame import Frame, unread
+from devlint.inference.summary.frame import Frame, unread, unread_at
 from devlint.inference.summary.items import item_of
 from devlint.inference.summary.library_modules import new_module
 from devlint.inference.summary.zero_dim import zero_dim
@@ -334,7 +334,7 @@ def _device(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     index = arguments.value(1, "index")
     places = device_of(value)
     if places is None or not places:
-        return Value("device", single(named_by((f"%{node.lineno}:{node.col_offset}",))))
+        return Value("device", single(named_by((unread_at(node),))))
     if index is not None and isinstance(index.constant, int):
         places = tuple(
             p._replace(atom=at(p.atom.key[0], str(index.constant))) if p.atom.tag == "at" and p.atom != CPU else p

@@ -19,6 +19,7 @@ from devlint.inference.terms.places import (
     may_be_accelerator,
     single,
     softened,
+    unread_root,
     with_zero_dim,
 )
 from devlint.inference.terms.values import Value, given
@@ -96,7 +97,7 @@ def guess(frame: Frame, node: ast.AST, arguments: Arguments, callee: Places = ()
         and not node.keywords
         and isinstance(node.func, (ast.Name, ast.Attribute))
     ):
-        return given((f"%{ast.unparse(node.func)}()",))  # the same call gives what is at the same place
+        return given((unread_root("", f"{ast.unparse(node.func)}()"),))  # the same call gives what is at the same place
     return unread(node)
 
 

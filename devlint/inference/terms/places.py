@@ -12,6 +12,7 @@ atom is one of:
 
 An access path starts with the name of an argument (`x`, `self`) or of a name of an outer scope (`@model`). Each further
 entry is an attribute (`.weight`), an item (`[0]`, `['y']`), any item (`[]`) or what a call gives (`(12:4)`, by its place).
+What cannot be read has a path of its own, which starts with `%`, what tells it from others, `%`, and how it is called.
 """
 
 from __future__ import annotations
@@ -244,6 +245,11 @@ def with_also(places: Places, others: Places) -> Places:
     )
 
 
+def unread_root(identity: str, words: str) -> str:
+    """The start of the path of something that cannot be read. `words`: what a message calls it."""
+    return f"%{identity}%{words}"
+
+
 def is_unread(atom: Atom) -> bool:
     """Whether nothing says where this is: it came from a call that cannot be read."""
     return atom.tag == "unknown" or (atom.tag == "place" and atom.key[0].startswith("%"))
@@ -279,5 +285,6 @@ def show_named(atom: Atom) -> str:
 
 def show_path(path: Path) -> str:
     """An access path as the code would write it: `self.model`, `batch['y']`."""
-    root = path[0].lstrip("@").rpartition(":")[2]
+    unread = path[0].startswith("%")
+    root = path[0].split("%", 2)[2] if unread else path[0].lstrip("@").rpartition(":")[2]
     return root + "".join("[...]" if entry == "[]" else "(...)" if entry[0] == "(" else entry for entry in path[1:])
