@@ -51,13 +51,32 @@ def peek(frame: Frame, node: ast.expr) -> Value | None:
     """What a name, an attribute or an item is, without running anything; None for other expressions."""
     inner: ast.expr = node
     while isinstance(inner, (ast.Attribute, ast.Subscript)):
-        if isinstance(inner, ast.Subscript) and not isinstance(inner.slice, ast.Constant):
+        if isinstance(inner, ast.Subscript) and not _is_one_part(inner.slice):
             return None
         inner = inner.value
     if not isinstance(inner, (ast.Name, ast.Constant)):
         return None
     with silent(frame):
         return evaluate(frame, node)
+
+
+def _is_one_part(index: ast.expr) -> bool:
+    """Whether an index stands for one part: a constant. Or for a part of a tensor: whole dimensions, beside names."""
+    if isinstance(index, ast.Constant):
+        return True
+    entries = index.elts if isinstance(index, ast.Tuple) else [index]
+    if not any(isinstance(each, ast.Slice) or is_dimension(each) for each in entries):
+        return False
+    return all(isinstance(node, _LOOKING) for each in entries for node in ast.walk(each))
+
+
+#: Nodes of an index that run no code of the program.
+_LOOKING = (ast.Constant, ast.Slice, ast.Name, ast.UnaryOp, ast.expr_context, ast.unaryop)
+
+
+def is_dimension(index: ast.expr) -> bool:
+    """Whether an entry of an index is a new dimension, or all that are left."""
+    return isinstance(index, ast.Constant) and index.value in (None, ...)
 
 
 @contextmanager

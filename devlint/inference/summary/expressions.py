@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import pairwise
 from typing import Final
 
 from devlint.inference.objects.heap import ITEM, Thing, merge_values
 from devlint.inference.program.definitions import Class, File, Function
 from devlint.inference.summary import binding, indexing, moves, tests
-from devlint.inference.summary.dispatch import evaluate, evaluates
+from devlint.inference.summary.dispatch import evaluate, evaluates, is_dimension
 from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import attribute, entry_of, item_of
 from devlint.inference.terms.conditions import ALWAYS, Condition, both, needs_no_accelerator
@@ -158,8 +160,8 @@ def item(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> Value:
     if base.objects:
         return _item_of_objects(frame, node, base, index)
     if base.kind == "unknown" and base.places:
-        if base.path is None and _has_slices(node.slice):
-            return Value("tensor", with_zero_dim(base.places, False), proved=base.proved)
+        if _has_slices(node.slice):
+            return Value("tensor", with_zero_dim(base.places, False), proved=base.proved and base.path is None)
         if index.is_tensor and not _is_named_item(index):
             return indexing.read(frame, node, base._replace(kind="tensor", proved=False), index)
         if base.path is not None:
@@ -174,7 +176,7 @@ def item(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> Value:
 def _has_slices(index: ast.expr) -> bool:
     """Whether an index has a new or whole dimension among others: only tensors and arrays take one."""
     parts = index.elts if isinstance(index, ast.Tuple) else []
-    return any(isinstance(each, ast.Slice) or (isinstance(each, ast.Constant) and each.value is None) for each in parts)
+    return any(isinstance(each, ast.Slice) or is_dimension(each) for each in parts)
 
 
 def _is_named_item(index: Value) -> bool:
@@ -338,17 +340,16 @@ def _compare(frame: Frame, node: ast.Compare) -> Value:
 
 @evaluates(ast.BoolOp)
 def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
-    found: Value | None = None
-    for each in node.values:
-        value = evaluate(frame, each)
-        if found is None:
-            found = value
-            continue
-        if isinstance(node.op, ast.Or):
-            found = _or(frame, found, value)
-        else:
-            found = value if found.kind in ("none", "bool") else merge(found, value)
-    return found if found is not None else NOTHING
+    found = evaluate(frame, node.values[0])
+    with ExitStack() as stack:
+        for before, each in pairwise(node.values):
+            stack.enter_context(tests.supposed(frame, before, isinstance(node.op, ast.And)))
+            value = evaluate(frame, each)
+            if isinstance(node.op, ast.Or):
+                found = _or(frame, found, value)
+            else:
+                found = value if found.kind in ("none", "bool") else merge(found, value)
+    return found
 
 
 def _or(frame: Frame, first: Value, second: Value) -> Value:

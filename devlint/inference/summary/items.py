@@ -308,6 +308,8 @@ def _item_of_objects(frame: Frame, value: Value, node: ast.AST) -> Value:
                 if stored is not None
                 else given((*identity[1], ITEM))
                 if identity[0] == "path" and len(identity[1]) < DEPTH
+                else value._replace(objects=(identity,))
+                if thing.kind == "module"
                 else NOTHING
             )
         found = each if found is None else merge(found, each)

@@ -9,7 +9,7 @@ from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.registration import registered
-from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, join, nowhere, single
+from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Path, Places, join, nowhere, single
 from devlint.inference.terms.values import NOTHING, Identity, Value
 from devlint.knowledge import stubs
 from devlint.knowledge.records import Function
@@ -84,10 +84,21 @@ def _container(frame: Frame, node: ast.Call, name: str, arguments: Arguments) ->
     parts = [value for value in fields.values() if value.objects]
     stateless = bool(parts) and len(parts) == len(fields) and all(frame.is_stateless(value) for value in parts)
     home = _home_of_parts(frame, fields, arguments) or birthplace(frame, node, name)
-    thing = Thing("module", name, home, fields, stateless=stateless, node=node, registers=True)
+    known = {entry: value for entry, value in fields.items() if not _is_nothing_known(value)}
+    thing = Thing("module", name, home, known, stateless=stateless, node=node, registers=True)
     identity = frame.new_thing(node, thing)
     _register_parameters(frame, identity)
     return Value("module", objects=(identity,))
+
+
+def _is_nothing_known(value: Value) -> bool:
+    """Whether all that is known of a part is that the module has it."""
+    return value.kind == "unknown" and not value.objects and (value.path is None or _is_result(value.path))
+
+
+def _is_result(path: Path) -> bool:
+    """Whether a path is what a call gave that cannot be read."""
+    return len(path) == 1 and path[0].startswith("%")
 
 
 def _home_of_parts(frame: Frame, fields: dict[str, Value], arguments: Arguments) -> Places:
@@ -106,8 +117,7 @@ def _home_of_parts(frame: Frame, fields: dict[str, Value], arguments: Arguments)
 
 def _is_foreign(value: Value) -> bool:
     """Whether a value is an item of something that cannot be read, or was given. What a call made here is neither."""
-    path = value.path
-    return value == NOTHING or (path is not None and (len(path) > 1 or not path[0].startswith("%")))
+    return value == NOTHING or (value.path is not None and not _is_result(value.path))
 
 
 def _register_parameters(frame: Frame, container: Identity) -> None:

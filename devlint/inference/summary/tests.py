@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from devlint import knowledge
@@ -368,6 +370,31 @@ def enter(frame: Frame, test: ast.expr, truth: bool, condition: Condition) -> No
     narrow(frame, test, truth)
 
 
+@contextmanager
+def supposed(frame: Frame, test: ast.expr, truth: bool) -> Iterator[None]:
+    """Inside, a test came out so. Afterwards nothing is known of it."""
+    names = {node.id: frame.state.names.get(node.id) for node in ast.walk(test) if isinstance(node, ast.Name)}
+    outer, before = frame.condition, dict(frame.heap.narrowed)
+    enter(frame, test, truth, outcomes(frame, test)[0 if truth else 1])
+    narrowed = {name: frame.state.names.get(name) for name in names}
+    fields = dict(frame.heap.narrowed)
+    yield
+    frame.condition = outer
+    _forget(frame.state.names, names, narrowed)
+    _forget(frame.heap.narrowed, before, fields)
+
+
+def _forget(table: dict[Any, Any], before: dict[Any, Any], inside: dict[Any, Any]) -> None:
+    """Take back the entries that a test set, but not those that changed since."""
+    for key, value in inside.items():
+        if value is before.get(key) or table.get(key) is not value:
+            continue
+        if before.get(key) is None:
+            table.pop(key, None)
+        else:
+            table[key] = before[key]
+
+
 def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
     """Rebind the names that a test says something of."""
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -479,4 +506,4 @@ def _rebind(frame: Frame, node: ast.expr, value: Value) -> None:
             frame.heap.narrow(base.objects, "." + node.attr, value)
 
 
-__all__ = ["enter", "narrow", "outcomes", "show_path", "subject"]
+__all__ = ["enter", "narrow", "outcomes", "show_path", "subject", "supposed"]
