@@ -2,6 +2,7 @@
 
     python -m devlint.dev.stubs check              every file against the schema
     python -m devlint.dev.stubs compare [NAME]...  the rows of installed libraries against what these do (default: all)
+    python -m devlint.dev.stubs generate NAME...   rows of installed libraries, read from their sources
 
 Each function is called with tensors of the host first, with the arguments that fit it, and then with tensors on a simulated
 card. `compare` prints where a row disagrees and how many functions could not be called. Exit codes: 0, 1 for disagreements.
@@ -16,7 +17,7 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,10 +26,11 @@ from typing import Any, NamedTuple
 from devlint.knowledge import stubs
 
 SCHEMA = Path(stubs.FOLDER) / "schema.json"
-#: Arguments of which one fits most functions: `T` stands for a tensor.
+#: Arguments of which one fits most functions: `T` stands for a matrix, `I` for a batch of pictures.
 _TRIED: tuple[tuple[Any, ...], ...] = (
     ("T",), ("T", "T"), (["T", "T"],), ("T", 1), ("T", 0), ("T", (3, 3)), ("T", 50), ("T", "T", "T"), ("T", 0, "T"),
     (["T", "T"], "T"), ("T", ["T"]), ("T", [0.5]), ("T", "T", 1), ("T", 0, 1),
+    ("I",), ("I", "I"), ("I", 0.5), ("I", (3, 3)), ("I", (3, 3), (1.5, 1.5)), ("I", "T"), ("T", "I"), ("I", 3, 0.5),
 )  # fmt: skip
 
 
@@ -55,8 +57,9 @@ def check() -> list[str]:
     found = []
     for name in sorted(stubs.names()):
         document = stubs.read(name)
-        for error in validator.iter_errors(document):
-            found.append(f"{name}.toml: {'/'.join(map(str, error.absolute_path))}: {error.message}")
+        for folder in (stubs.FOLDER, stubs.GENERATED):
+            for error in validator.iter_errors(stubs.read(name, folder)):
+                found.append(f"{name}.toml: {'/'.join(map(str, error.absolute_path))}: {error.message}")
         for row in (*document.get("functions", ()), *document.get("classes", ())):
             try:
                 re.compile(row.get("pattern", ""))
@@ -116,7 +119,8 @@ def _resolved(qualname: str) -> Callable[..., Any]:
 
 def _fitting(function: Callable[..., Any], row: stubs.Row) -> tuple[Any, ...] | None:
     """Arguments that a function takes on the host; None where none is known."""
-    tried = [("T",) * len(row["operands"])] if "operands" in row else []
+    count = len(row.get("operands", ()))
+    tried = [("T",) * count, ("I",) * count] if count else []
     if row.get("gives") or row.get("calls"):
         return None
     for arguments in (*tried, *_TRIED):
@@ -130,7 +134,11 @@ def _call(function: Callable[..., Any], arguments: Sequence[Any], device: str) -
 
     with _elsewhere(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        given = [_made(each, lambda: torch.eye(3, device=device) + 0.1) for each in arguments]
+        tensors = {
+            "T": lambda: torch.eye(3, device=device) + 0.1,
+            "I": lambda: torch.linspace(0.1, 0.9, 192, device=device).reshape(1, 3, 8, 8),
+        }
+        given = [_made(each, tensors) for each in arguments]
         try:
             return Outcome(None, function(*given))
         except Exception as error:  # whatever a library raises
@@ -149,10 +157,10 @@ def _elsewhere() -> Iterator[None]:
             os.chdir(before)
 
 
-def _made(argument: Any, tensor: Callable[[], Any]) -> Any:
-    if argument == "T":
-        return tensor()
-    return [_made(each, tensor) for each in argument] if isinstance(argument, list) else argument
+def _made(argument: Any, tensors: Mapping[str, Callable[[], Any]]) -> Any:
+    if isinstance(argument, str):
+        return tensors[argument]()
+    return [_made(each, tensors) for each in argument] if isinstance(argument, list) else argument
 
 
 def _disagreements(row: stubs.Row, on_host: Outcome, on_card: Outcome) -> Iterator[str]:
@@ -191,12 +199,26 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
+def generate(name: str) -> None:
+    """Write the rows that the source of an installed library gives. Raises ImportError where it is not installed."""
+    from importlib.metadata import version
+
+    from devlint.dev.library_facts import facts_of, rows
+
+    text = rows(facts_of(name), name, version(name))
+    (Path(stubs.GENERATED) / f"{name}.toml").write_text(text, encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description="Check the data about libraries.")
-    parser.add_argument("command", choices=("check", "compare"))
-    parser.add_argument("names", nargs="*", help="libraries to compare (default: all that are installed)")
+    parser.add_argument("command", choices=("check", "compare", "generate"))
+    parser.add_argument("names", nargs="*", help="libraries (to compare, default: all that are installed)")
     args = parser.parse_args(arguments)
+    if args.command == "generate":
+        for name in args.names:
+            generate(name)
+        return 0
     if args.command == "check":
         found = check()
         print("\n".join(found) if found else f"{len(stubs.names())} files fit the schema")
@@ -212,6 +234,11 @@ def _compare_all(names: Sequence[str]) -> int:
     wrong = 0
     with simulate():
         for name in chosen:
+            try:
+                importlib.import_module(name)
+            except Exception as error:  # whatever the library raises where it does not fit the installed torch
+                print(f"{name}: cannot be imported: {_first_line(error)}")
+                continue
             told = compare(name)
             wrong += len(told.wrong)
             print(f"{name}: {told.called} called, {len(told.uncalled)} not, {len(told.wrong)} disagree")

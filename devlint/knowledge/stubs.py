@@ -14,6 +14,8 @@ from functools import cache
 from typing import Any, Final
 
 FOLDER: Final = os.path.join(os.path.dirname(__file__), "libraries")
+#: Rows that were read from the sources of the libraries. What stands in `FOLDER` goes before them.
+GENERATED: Final = os.path.join(FOLDER, "generated")
 #: The file of all modules that come with Python.
 PYTHON: Final = "python"
 Row = Mapping[str, Any]
@@ -34,18 +36,22 @@ class Library:
 @cache
 def names() -> frozenset[str]:
     """The libraries that have a file."""
-    return frozenset(name[: -len(".toml")] for name in os.listdir(FOLDER) if name.endswith(".toml"))
+    files = (*os.listdir(FOLDER), *os.listdir(GENERATED))
+    return frozenset(name[: -len(".toml")] for name in files if name.endswith(".toml"))
 
 
 @cache
-def read(name: str) -> Mapping[str, Any]:
-    """The document of a library. Raises OSError where it has none."""
+def read(name: str, folder: str = FOLDER) -> Mapping[str, Any]:
+    """The document of a library; an empty one where the folder has none."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
-    with open(os.path.join(FOLDER, name + ".toml"), "rb") as file:
-        return tomllib.load(file)
+    try:
+        with open(os.path.join(folder, name + ".toml"), "rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        return {}
 
 
 @cache
@@ -53,6 +59,15 @@ def library(name: str) -> Library | None:
     """The rows of a library; None where it has no file."""
     if name not in names():
         return None
+    found = _described(name)
+    for row in read(name, GENERATED).get("functions", ()):
+        known = [each for each in row["names"].split() if not _in(found, f"{name}.{each}")]
+        _add({**row, "names": " ".join(known)}, name, found.functions, found.function_patterns)
+    return found
+
+
+def _described(name: str) -> Library:
+    """The rows of a library that a person wrote."""
     document, found = read(name), Library()
     base = "" if name == PYTHON else name
     for row in document.get("functions", ()):
@@ -77,6 +92,16 @@ def _add(
 def _of(qualname: str) -> Library | None:
     root = qualname.partition(".")[0]
     return library(PYTHON if root in sys.stdlib_module_names else root)
+
+
+def written(qualname: str) -> bool:
+    """Whether a person described a function, or a function behind an alias of its name."""
+    found = _described(qualname.partition(".")[0])
+    return _in(found, qualname) or _in(found, home(qualname))
+
+
+def _in(found: Library, qualname: str) -> bool:
+    return qualname in found.functions or any(pattern.fullmatch(qualname) for pattern, _ in found.function_patterns)
 
 
 @cache

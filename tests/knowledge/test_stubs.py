@@ -57,7 +57,15 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     document: dict[str, Any] = {}
     monkeypatch.setattr(stubs, "names", lambda: frozenset({"made_up", "other_name"}))
     monkeypatch.setattr(
-        stubs, "read", lambda name: document if name == "made_up" else {"aliases": {"other_name": "made_up"}}
+        stubs,
+        "read",
+        lambda name, folder=stubs.FOLDER: (
+            {}
+            if folder == stubs.GENERATED
+            else document
+            if name == "made_up"
+            else {"aliases": {"other_name": "made_up"}}
+        ),
     )
     cached = (stubs.library, stubs.home, stubs.function, stubs.cls, stubs.package)
     for each in cached:

@@ -170,13 +170,12 @@ class Analyser:
 
     def _leave(self, frame: Frame) -> tuple[Value, State]:
         """The result of a function over all its returns, and the state after it."""
-        leaving = list(frame.returns)
         if not frame.state.dead:
-            leaving.append((NONE, frame.condition, frame.state))
+            frame.returns.append((NONE, frame.condition, frame.state))
         result: Value | None = None
         state: State | None = None
         before = ALWAYS
-        for value, condition, end in leaving:
+        for value, condition, end in frame.returns:
             value = end.heap.settled(value)
             if result is None or state is None:
                 result, state, before = value, end, condition
