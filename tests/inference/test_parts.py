@@ -58,11 +58,11 @@ MASK: Final = (
 
 @pytest.mark.parametrize("part", ["mask[:, i]", "mask[..., i]", "mask[None, i]", "mask"])
 def test_parts_of_one_tensor_are_on_one_device(part: str) -> None:
-    rest = f"        if {part}.is_cuda:\n            row = row.cuda()\n        parts.append(row)\n    return torch.stack(parts)\n"
-    assert not findings(MASK + rest)
+    moved = f"        if {part}.is_cuda:\n            row = row.cuda()\n"
+    assert not findings(MASK + moved + "        parts.append(row)\n    return torch.stack(parts)\n")
 
 
 @pytest.mark.parametrize("part", ["mask[:, i]", "mask[..., i]", "mask"])
 def test_what_is_moved_beside_a_part_meets_the_rest(part: str) -> None:
-    rest = f"        if {part}.is_cuda:\n            row = row.cuda()\n        parts.append(row + torch.zeros(n))\n    return parts\n"
-    assert findings(MASK + rest)
+    moved = f"        if {part}.is_cuda:\n            row = row.cuda()\n"
+    assert findings(MASK + moved + "        parts.append(row + torch.zeros(n))\n    return parts\n")
