@@ -18,6 +18,12 @@ DATA_CLASS_DECORATORS: Final = frozenset(
 )
 DATA_CLASS_BASES: Final = frozenset({"typing.NamedTuple", "NamedTuple"})
 
+#: The data types of torch [torch/csrc/utils/tensor_dtypes.cpp].
+_DTYPES: Final = frozenset(
+    {"float16", "half", "float32", "float", "float64", "double", "bfloat16", "int8", "int16", "short", "int32", "int",
+     "int64", "long", "uint8", "bool", "complex64", "complex128"}
+)  # fmt: skip
+
 #: Methods that torch or a library calls beside the module, after it moved it and the batch
 #: [torch.nn.Module; Lightning, "LightningModule API"].
 BESIDE_MODULE: Final = frozenset({"forward", "training_step", "validation_step", "test_step", "predict_step"})
@@ -66,3 +72,8 @@ def family_of_base(name: str) -> str:
         return family
     record = knowledge.cls(name)
     return record.family if record is not None else "unread"
+
+
+def is_dtype(name: object) -> bool:
+    """Whether a qualified name is that of a data type of torch."""
+    return isinstance(name, str) and name.startswith("torch.") and name.removeprefix("torch.") in _DTYPES

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from devlint import knowledge
+from devlint.inference.library.protocols import is_dtype
 from devlint.inference.observed.collect import Sight
 from devlint.inference.program.definitions import Class, File, Function
 from devlint.inference.summary.frame import Frame
@@ -31,11 +32,6 @@ FAMILIES: Final = {
     "sampler": "Sampler", "scaler": "GradScaler", "autocast": "autocast", "stream": "Stream", "event": "Event",
     "generator": "Generator", "distribution": "Distribution", "device": "device", "dtype": "dtype",
 }  # fmt: skip
-#: The data types of torch [torch/csrc/utils/tensor_dtypes.cpp].
-_DTYPES: Final = frozenset(
-    {"float16", "half", "float32", "float", "float64", "double", "bfloat16", "int8", "int16", "short", "int32", "int",
-     "int64", "long", "uint8", "bool", "complex64", "complex128"}
-)  # fmt: skip
 #: Moves to a device. No array, data frame, image, tokenizer or estimator has one of them
 #: [numpy.ndarray, whose move is `to_device`; the sources in `knowledge.immovable`].
 MOVES: Final = frozenset({"to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "ipu", "mtia"})
@@ -46,7 +42,7 @@ def kind_of(sight: Sight) -> str:
     name = sight.class_
     if sight.kind == "mover":
         return "function"
-    if sight.kind == "library" and all(_is_dtype(each.ref) for each in sight.value.parts or (sight.value,)):
+    if sight.kind == "library" and all(is_dtype(each.ref) for each in sight.value.parts or (sight.value,)):
         return "dtype"
     if isinstance(name, Class) and sight.kind == "instance":
         return next((kind for kind, family in FAMILIES.items() if family == name.family), sight.kind)
@@ -57,10 +53,6 @@ def kind_of(sight: Sight) -> str:
         return family
     record = knowledge.function(name) if name.startswith("torch.") else None
     return record.result if record is not None and record.result in FAMILIES else sight.kind
-
-
-def _is_dtype(name: object) -> bool:
-    return isinstance(name, str) and name.startswith("torch.") and name.removeprefix("torch.") in _DTYPES
 
 
 def has(frame: Frame, sight: Sight, kind: str, name: str) -> bool | None:

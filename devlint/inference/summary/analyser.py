@@ -283,6 +283,8 @@ class Analyser:
             identity = ("path", path)
             frame.heap.put(identity, Thing("module", None, None, {}, None, registers=True))
             return Value("module", objects=(identity,), path=path)
+        if says.kind is None and default is not None and protocols.is_dtype(function.file.qualified(default)):
+            return Value("dtype", path=path)
         if says.kind is None and constant is not ... and constant is not None:
             plain: Kind | None = (
                 "bool" if isinstance(constant, bool) else "number" if isinstance(constant, (int, float)) else None

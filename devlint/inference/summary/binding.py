@@ -31,13 +31,10 @@ def bind(frame: Frame, target: ast.expr, value: Value, source: ast.expr | None =
 
 
 def _with_test(frame: Frame, value: Value, source: ast.expr | None) -> Value:
-    """A bool remembers the test that it was made of."""
-    if (
-        value.kind == "bool"
-        and value.test is None
-        and value.constant is None
-        and isinstance(source, (ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Call))
-    ):
+    """A bool remembers the test that it was made of; so does what a test gives that is not known to be one."""
+    made = (ast.BoolOp, ast.Compare, ast.UnaryOp, *((ast.Call,) if value.kind == "bool" else ()))
+    is_open = value.kind == "bool" or (value.kind == "unknown" and value.path is None and not value.objects)
+    if is_open and value.test is None and value.constant is None and isinstance(source, made):
         return value._replace(test=tests.outcomes(frame, source))
     return value
 

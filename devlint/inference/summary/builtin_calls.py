@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.summary import unread_calls
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame
-from devlint.inference.summary.items import attribute, item_of
-from devlint.inference.terms.values import BOOL, NONE, NOTHING, NUMBER, STRING, Value, merge_all
+from devlint.inference.summary.items import attribute, entry_of, item_of
+from devlint.inference.terms.values import BOOL, NONE, NOTHING, NUMBER, STRING, Value, merge_all, something
 
 Run = Callable[[Frame, ast.Call, Arguments], Value]
 
@@ -74,12 +74,38 @@ def _copy_of(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
 
 def _dict(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     first = arguments.value(0)
-    if first is not None:
+    fields = _of_pairs(frame, first) if first is not None else {}
+    if fields is None:
+        assert first is not None
         return first
-    fields = {f"[{name!r}]": value for name, (_, value) in arguments.named.items()}
+    fields |= {f"[{name!r}]": value for name, (_, value) in arguments.named.items()}
     return Value(
         "dict", objects=(frame.new_thing(node, Thing("dict", fields=fields, whole=not arguments.double, node=node)),)
     )
+
+
+def _of_pairs(frame: Frame, value: Value) -> dict[str, Value] | None:
+    """The entries of a dict that is made of keys and values in pairs; None where it is made of something else."""
+    pairs = value.parts if value.kind == "tuple" else tuple(_items_of_list(frame, value))
+    if not pairs or any(each.kind != "tuple" or len(each.parts or ()) != 2 for each in pairs):
+        return None
+    return {entry_of(key): part for key, part in (each.parts for each in pairs if each.parts)}
+
+
+def _items_of_list(frame: Frame, value: Value) -> Iterator[Value]:
+    """The items of a list whose items are known one by one."""
+    fields = frame.heap.get(value.objects[0]).fields if value.kind == "list" and len(value.objects) == 1 else {}
+    yield from fields.values() if ITEM not in fields else ()
+
+
+def mapping(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """A dict of the module `collections`. Where it is not made of pairs, its items are not read."""
+    first = arguments.value(0)
+    if first is None and arguments.named:
+        return _dict(frame, node, arguments)
+    fields = _of_pairs(frame, first) if first is not None else None
+    thing = Thing("dict", fields=fields if fields is not None else {ITEM: something()}, node=node)
+    return Value("dict", objects=(frame.new_thing(node, thing),))
 
 
 def _range(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:

@@ -9,7 +9,18 @@ from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.registration import registered
-from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Path, Places, join, nowhere, single
+from devlint.inference.terms.places import (
+    CPU,
+    DEFAULT,
+    Alternative,
+    Origin,
+    Path,
+    Places,
+    join,
+    nowhere,
+    single,
+    softened,
+)
 from devlint.inference.terms.values import NOTHING, Identity, Value
 from devlint.knowledge import stubs
 from devlint.knowledge.records import Function
@@ -84,6 +95,8 @@ def _container(frame: Frame, node: ast.Call, name: str, arguments: Arguments) ->
     parts = [value for value in fields.values() if value.objects]
     stateless = bool(parts) and len(parts) == len(fields) and all(frame.is_stateless(value) for value in parts)
     home = _home_of_parts(frame, fields, arguments) or birthplace(frame, node, name)
+    if any(each.path is not None and _is_result(each.path) for each in fields.values()):
+        home = softened(home)  # a part that was made by code that cannot be read may be elsewhere
     known = {entry: value for entry, value in fields.items() if not _is_nothing_known(value)}
     thing = Thing("module", name, home, known, stateless=stateless, node=node, registers=True)
     identity = frame.new_thing(node, thing)

@@ -32,7 +32,7 @@ from devlint.inference.terms.places import (
     unknown,
     with_zero_dim,
 )
-from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value, something
+from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value
 from devlint.knowledge import stubs
 from devlint.knowledge.records import Function
 
@@ -473,11 +473,6 @@ def _split(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return Value("list", objects=(frame.new_thing(node, Thing("list", fields=fields, node=node)),))
 
 
-def _mapping(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
-    """A dict of the module `collections`. What it is made of is not read."""
-    return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields={ITEM: something()}, node=node)),))
-
-
 def _clock(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     """A reading of a clock, which is known by its place."""
     return Value("number", ref=("clock", (frame.path, node.lineno, node.col_offset)))
@@ -488,9 +483,9 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.accelerator.current_accelerator": _current_accelerator,
     "torch.load": _load,
     "torch.utils.data.random_split": _split,
-    "collections.defaultdict": _mapping,
-    "collections.OrderedDict": _mapping,
-    "collections.Counter": _mapping,
+    "collections.defaultdict": builtin_calls.mapping,
+    "collections.OrderedDict": builtin_calls.mapping,
+    "collections.Counter": builtin_calls.mapping,
     "numpy.random.default_rng": lambda frame, node, arguments: Value("other", ref=host.NUMPY_GENERATOR),
     **dict.fromkeys(host.CLOCKS, _clock),
     "torch.autograd.grad": _gradient,
