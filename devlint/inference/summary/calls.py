@@ -22,7 +22,9 @@ from devlint.inference.summary.dispatch import evaluate, evaluates
 from devlint.inference.summary.expressions import defined, imported
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.items import attribute, keep_parameters
-from devlint.inference.terms.values import NOTHING, Value, merge_all, part_of
+from devlint.inference.terms.conditions import ALWAYS, both
+from devlint.inference.terms.places import place_of_type
+from devlint.inference.terms.values import NOTHING, Value, merge, part_of
 
 
 @evaluates(ast.Call)
@@ -144,8 +146,7 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
     if callee.kind == "library" and callee.ref is not None:
         return torch_calls.call(frame, node, callee.ref, arguments, call_value)
     if callee.kind == "library" and callee.parts:
-        found = merge_all([call_value(frame, node, each, arguments) for each in callee.parts])
-        return found if found is not None else NOTHING
+        return _call_either(frame, node, callee, arguments)
     if callee.objects:
         return _call_objects(frame, node, callee, arguments)
     if callee.kind == "unknown":
@@ -200,6 +201,21 @@ def _context(frame: Frame, function: Function) -> Value | None:
 def construct(frame: Frame, node: ast.Call, class_: Class, arguments: Arguments) -> Value:
     """Make an object of a class of the project."""
     return frame.analyser.construct(frame, class_, arguments, node)
+
+
+def _call_either(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+    """A call of one of several functions or types of a library, each under the condition that chose it."""
+    found: Value | None = None
+    before, outer = ALWAYS, frame.condition
+    for each in callee.parts or ():
+        place = place_of_type(each.ref)
+        chosen = next((at.condition for at in callee.places if place and at.atom == place[0].atom), ALWAYS)
+        frame.condition, _ = both(outer, chosen)
+        value = call_value(frame, node, each, arguments)
+        found = value if found is None else merge(found, value, before, chosen)
+        before = chosen if len(callee.parts or ()) == 2 else ALWAYS
+    frame.condition = outer
+    return found if found is not None else NOTHING
 
 
 def _call_objects(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:

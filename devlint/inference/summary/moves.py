@@ -10,7 +10,18 @@ from devlint.inference.summary import own_apply, walks
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
-from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, at, nowhere, single, zero_dim_of
+from devlint.inference.terms.places import (
+    CPU,
+    DEFAULT,
+    Alternative,
+    Origin,
+    Places,
+    at,
+    nowhere,
+    place_of_type,
+    single,
+    zero_dim_of,
+)
 from devlint.inference.terms.values import NOTHING, Value
 
 _METHODS = frozenset({"to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "ipu", "mtia", "type_as", "to_empty", "type"})
@@ -61,16 +72,11 @@ def _target_of_to(arguments: Arguments) -> Places | None:
 def _target_of_type(arguments: Arguments) -> Places | None:
     """`x.type(torch.FloatTensor)`: the old types name a device [torch/_tensor_docs.py, `Tensor.type`]."""
     first = arguments.value(0, "dtype")
-    name = (
-        str(first.ref)
-        if first is not None and first.kind == "library"
-        else first.constant
-        if first is not None
-        else None
-    )
-    if not isinstance(name, str) or not name.endswith("Tensor"):
+    if first is None:
         return None
-    return single(at("cuda") if name.startswith("torch.cuda.") else CPU) if name.startswith("torch.") else None
+    if first.kind == "library":
+        return first.places or place_of_type(first.ref) or None
+    return place_of_type(first.constant) or None
 
 
 def move(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:

@@ -28,6 +28,7 @@ from devlint.inference.terms.places import (
     is_unread,
     named_by,
     nowhere,
+    place_of_type,
     single,
     unknown,
     with_zero_dim,
@@ -76,6 +77,9 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
         return Value("bool", test=_available() if last == "is_available" else None)
     if name.startswith("torch.distributed.") and last in _COLLECTIVES:
         return NONE  # it writes to what it is given
+    old = place_of_type(name)
+    if old and old[0].atom != CPU:
+        return Value("tensor", single(old[0].atom, Origin("named", node, frame.path, name)))
     record = knowledge.function(name)
     if record is None or (record.result == "object" and not name.startswith("torch.")):
         value = _unknown(frame, node, name, arguments, record)

@@ -61,6 +61,21 @@ def named_device(text: str) -> Places:
     return single(at(type, index or None)) if type in ACCELERATORS else ()
 
 
+#: The old types of tensors, by their last name [torch/_tensor_docs.py; docs of `torch.Tensor`, "Data types"].
+_OLD_TYPES: Final = frozenset(
+    f"{kind}Tensor"
+    for kind in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool", "")
+)
+
+
+def place_of_type(name: object) -> Places:
+    """Where the tensors of an old type are, by its qualified name: `torch.cuda.FloatTensor`; () for other names."""
+    if not isinstance(name, str) or name.rpartition(".")[2] not in _OLD_TYPES:
+        return ()
+    package = name.rpartition(".")[0]
+    return single(at("cuda")) if package == "torch.cuda" else single(CPU) if package == "torch" else ()
+
+
 def called_at(node: ast.AST) -> str:
     """The entry of an access path for what a call gives."""
     return f"({getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)})"

@@ -18,6 +18,7 @@ from devlint.inference.terms.places import (
     named_device,
     nowhere,
     place_of,
+    place_of_type,
     single,
     under,
 )
@@ -122,7 +123,7 @@ def merge(a: Value | None, b: Value | None, if_a: Condition = ALWAYS, if_b: Cond
         if first and second:
             return Value("device", join(first, second, if_a, if_b))
     if a.kind == "library" and a.ref != b.ref:
-        return _either_of(a, b)
+        return _either_of(a, b, if_a, if_b)
     parts = _merge_parts(a, b, if_a, if_b)
     objects = a.objects if a.objects == b.objects else tuple(dict.fromkeys((*a.objects, *b.objects)))[:3]
     return Value(
@@ -139,10 +140,13 @@ def merge(a: Value | None, b: Value | None, if_a: Condition = ALWAYS, if_b: Cond
     )
 
 
-def _either_of(a: Value, b: Value) -> Value:
-    """One of several functions or classes of libraries: `parts` are all of them."""
+def _either_of(a: Value, b: Value, if_a: Condition, if_b: Condition) -> Value:
+    """One of several functions or classes of libraries: `parts` are all of them. `places`: where the tensors of each are."""
     parts = tuple(dict.fromkeys((*(a.parts or (a,)), *(b.parts or (b,)))))
-    return Value("library", parts=parts if len(parts) <= CHOICES and all(each.ref for each in parts) else None)
+    first, second = (each.places or place_of_type(each.ref) for each in (a, b))
+    places = join(first, second, if_a, if_b) if first and second else ()
+    known = len(parts) <= CHOICES and all(each.ref for each in parts)
+    return Value("library", places if known else (), parts=parts if known else None)
 
 
 def _flag(a: Value, b: Value, if_a: Condition, if_b: Condition) -> tuple[Condition, Condition] | None:
