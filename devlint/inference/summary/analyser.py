@@ -9,7 +9,7 @@ from devlint.inference.library import protocols
 from devlint.inference.objects.heap import Heap, Template, Thing
 from devlint.inference.program.definitions import Class, File, Function, binding_of
 from devlint.inference.program.project import Project
-from devlint.inference.summary import autograd, escapes, own_apply, stories, unread_calls
+from devlint.inference.summary import autograd, escapes, loaders, own_apply, stories, unread_calls
 from devlint.inference.summary import calls as _calls
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.dispatch import evaluate
@@ -279,6 +279,8 @@ class Analyser:
             return self._container_argument(frame, path, says)
         if says.kind == "instance" and says.class_ is not None:
             return self.instance_like(frame, says.class_, path)
+        if says.kind == "loader":
+            return loaders.given_loader(frame, node, path)
         if says.kind == "module":
             identity = ("path", path)
             frame.heap.put(identity, Thing("module", None, None, {}, None, registers=True))

@@ -141,6 +141,8 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
     if callee.kind == "partial" and callee.ref is not None:
         function, first = callee.ref
         return call_value(frame, node, function, first.followed_by(arguments))
+    if callee.kind == "steps":
+        return _call_steps(frame, node, callee, arguments)
     if callee.kind == "class" and isinstance(callee.ref, Class):
         return construct(frame, node, callee.ref, arguments)
     if callee.kind == "library" and callee.ref is not None:
@@ -201,6 +203,16 @@ def _context(frame: Frame, function: Function) -> Value | None:
 def construct(frame: Frame, node: ast.Call, class_: Class, arguments: Arguments) -> Value:
     """Make an object of a class of the project."""
     return frame.analyser.construct(frame, class_, arguments, node)
+
+
+def _call_steps(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+    """A call of a pipeline: each step gets what the one before gave."""
+    value = arguments.value(0)
+    if value is None or callee.parts is None:
+        return unread_calls.call(frame, node, arguments)
+    for each in callee.parts:
+        value = call_value(frame, node, each, Arguments([(node.args[0] if node.args else node, value)]))
+    return value
 
 
 def _call_either(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:

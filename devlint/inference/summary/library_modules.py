@@ -38,6 +38,7 @@ def new_module(frame: Frame, node: ast.Call, name: str, record: Function, argume
     last = name.rpartition(".")[2]
     if stubs.cls(name).get("registers") == "items":
         return _container(frame, node, name, arguments)
+    of_torch = name.startswith("torch.")  # of these the record says which have parameters: they take a device
     given = arguments.get(record.params.index("device") if "device" in record.params else None, "device")
     device = device_of(given[1]) if given is not None else None
     if device is not None and any(each.atom == DEFAULT for each in device):
@@ -48,10 +49,12 @@ def new_module(frame: Frame, node: ast.Call, name: str, record: Function, argume
     home = (
         tuple(each._replace(origin=each.origin or Origin("named", node, frame.path, name)) for each in device)
         if device is not None
+        else nowhere()
+        if not of_torch and _is_placed(name, arguments)
         else birthplace(frame, node, name)
     )
     fields: dict[str, Value] = {}
-    stateless = "device" not in record.accepts or _has_no_weights(last, arguments)
+    stateless = of_torch and ("device" not in record.accepts or _has_no_weights(last, arguments))
     for key, (_, value) in arguments.named.items():
         if value.is_tensor:
             fields["." + key] = value
@@ -76,6 +79,11 @@ def _has_no_weights(name: str, arguments: Arguments) -> bool:
     is_affine = not by_default if affine is None else affine[1].constant is not False
     is_tracking = "BatchNorm" in name if tracks is None else tracks[1].constant is not False
     return not is_affine and not is_tracking
+
+
+def _is_placed(name: str, arguments: Arguments) -> bool:
+    """Whether a keyword says, or may say, where a module of another library is."""
+    return arguments.double or any(key in arguments.named for key in stubs.function(name).get("placed_by", ()))
 
 
 def _container(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:

@@ -8,8 +8,8 @@ from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame
-from devlint.inference.terms.places import CPU, Origin, nowhere, single
-from devlint.inference.terms.values import NOTHING, Kind, Value
+from devlint.inference.terms.places import CPU, Origin, Path, nowhere, single
+from devlint.inference.terms.values import NOTHING, Kind, Value, given
 
 #: The data set that gives what it was given [torch/utils/data/dataset.py].
 TENSORS = "torch.utils.data.TensorDataset"
@@ -45,6 +45,14 @@ def batch_of(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
         if item.kind == "tuple" and item.parts and all(_is_given(part) for part in item.parts):
             return Value("tuple", parts=tuple(part._replace(kind="tensor") for part in item.parts))
     return Value("batch", single(CPU, origin))
+
+
+def given_loader(frame: Frame, node: ast.arg, path: Path) -> Value:
+    """A loader that is given: its workers make batches in host memory [torch/utils/data/dataloader.py]."""
+    if frame.default is not None:
+        return given(path)
+    origin = Origin("loader", node, frame.path, "torch.utils.data.DataLoader")
+    return Value("loader", parts=(Value("batch", single(CPU, origin)),), path=path)
 
 
 def _made(frame: Frame, node: ast.Call, collate: Value, origin: Origin) -> Value:

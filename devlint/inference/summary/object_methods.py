@@ -18,7 +18,7 @@ from devlint.inference.summary.parameters import tensor_only_methods
 from devlint.inference.summary.registration import as_buffer, registered
 from devlint.inference.terms.places import Places, home_of, nowhere, single, with_also, with_zero_dim
 from devlint.inference.terms.values import ARRAY, NONE, NOTHING, NUMBER, STRING, Value, merge, merge_all, part_of
-from devlint.knowledge import stubs
+from devlint.knowledge import library_modules, stubs
 
 #: Methods of a module that give it back [torch.nn.Module].
 _SAME_MODULE: Final = frozenset(
@@ -238,6 +238,8 @@ def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, argumen
     class_ = frame.class_of(base)
     if isinstance(class_, str) and class_.startswith("torch.nn.") and knowledge.cls(class_) is not None:
         return unread_calls.guess(frame, node, arguments)
+    if isinstance(class_, str) and library_modules.runs(class_, name):
+        return call_module(frame, node, base, arguments)
     return of_unread_base(frame, node, base, name, arguments, class_ if isinstance(class_, Class) else None)
 
 

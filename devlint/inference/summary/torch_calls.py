@@ -64,6 +64,9 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
     special = _SPECIAL.get(name)
     if special is not None:
         return special(frame, node, arguments)
+    acts = stubs.cls(name).get("call")
+    if acts is not None:
+        return _called_like(frame, acts, arguments)
     if says.get("calls") == "first" and arguments.positional:
         return call_value(frame, node, arguments.positional[0][1], arguments.without_first())
     if says.get("gives") == "first":
@@ -88,6 +91,20 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
     if value.kind == "unknown" and "trust_remote_code" not in arguments.named and knowledge.immovable(name) is not None:
         return value._replace(ref=name)
     return value
+
+
+def _called_like(frame: Frame, acts: str, arguments: Arguments) -> Value:
+    """An object of a library that is called like a function. The steps of a pipeline are its `parts`."""
+    if acts == "first":
+        return Value("steps", parts=())
+    if acts != "items":
+        return Value("library", ref=acts)
+    items = arguments.value(0)
+    if items is None or items.kind not in ("list", "tuple"):
+        return NOTHING
+    fields = frame.heap.get(items.objects[0]).fields if len(items.objects) == 1 else {}
+    steps = items.parts if items.kind == "tuple" else tuple(fields.values())
+    return Value("steps", parts=steps) if steps and ITEM not in fields else NOTHING
 
 
 def _available() -> tuple[frozenset[tuple[tuple[str, ...], bool]], frozenset[tuple[tuple[str, ...], bool]]]:

@@ -35,16 +35,16 @@ def call(
     if frame.analyser.watch is not None:
         frame.analyser.watch.unread(frame, node, why)
     reach(frame, [*arguments.values(), *([receiver] if receiver is not None else [])])
-    if _gives_tensors(arguments):
-        origin = Origin("loader", node, frame.path, "return_tensors")
-        return Value("batch", single(CPU, origin), proved=False)
-    return guess(frame, node, arguments)
+    return _made_of_text(frame, node, arguments) or guess(frame, node, arguments)
 
 
-def _gives_tensors(arguments: Arguments) -> bool:
+def _made_of_text(frame: Frame, node: ast.AST, arguments: Arguments) -> Value | None:
     """`tokenizer(..., return_tensors="pt")` gives tensors of host memory [transformers documentation, "Tokenizer"]."""
     asked = arguments.named.get("return_tensors")
-    return asked is not None and asked[1].constant == "pt"
+    if asked is None or asked[1].constant != "pt":
+        return None
+    origin = Origin("loader", node, frame.path, "return_tensors")
+    return Value("batch", single(CPU, origin), proved=False)
 
 
 def reach(frame: Frame, values: list[Value]) -> None:
@@ -126,6 +126,9 @@ def call_unknown(
             first = Operand(node.func, "unknown", places, False, callee.path)
             frame.need("module", "exact", _name_of(node), first, frame.operand(at, value), node, guessed=True)
     reach(frame, [*arguments.values(), *([receiver] if receiver is not None else [])])
+    of_text = _made_of_text(frame, node, arguments)
+    if of_text is not None:
+        return of_text
     if callee.path is not None and places is callee.places and not callee.path[0].startswith("%"):
         return _result_of_given(node, callee.path) or guess(frame, node, arguments, places)
     is_module = callee.path is None or ("path", callee.path) in frame.heap.things

@@ -26,7 +26,7 @@ from devlint.inference.terms.places import (
 Kind: TypeAlias = Literal[
     "unknown", "tensor", "tensors", "batch", "module", "instance", "list", "dict", "tuple", "device", "dtype", "number",
     "string", "bool", "none", "size", "array", "function", "class", "library", "loader", "dataset", "optimizer", "scheduler",
-    "generator", "distribution", "iterator", "partial", "record", "bound", "context", "mover", "other",
+    "generator", "distribution", "iterator", "partial", "record", "bound", "context", "mover", "steps", "other",
 ]  # fmt: skip
 #: Identity of something mutable: ("new", site, call) for what code makes, ("path", path) for what is given.
 Identity: TypeAlias = tuple[Any, ...]
