@@ -46,7 +46,7 @@ def kind_of(sight: Sight) -> str:
         return "dtype"
     if isinstance(name, Class) and sight.kind == "instance":
         return next((kind for kind, family in FAMILIES.items() if family == name.family), sight.kind)
-    if sight.kind not in ("unknown", "other") or not isinstance(name, str):
+    if sight.kind not in ("unknown", "other", "steps") or not isinstance(name, str):
         return sight.kind
     family = knowledge.immovable(name)
     if family is not None:

@@ -66,7 +66,7 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
         return special(frame, node, arguments)
     acts = stubs.cls(name).get("call")
     if acts is not None:
-        return _called_like(frame, acts, arguments)
+        return _called_like(frame, name, acts, arguments)
     if says.get("calls") == "first" and arguments.positional:
         return call_value(frame, node, arguments.positional[0][1], arguments.without_first())
     if says.get("gives") == "first":
@@ -93,18 +93,16 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
     return value
 
 
-def _called_like(frame: Frame, acts: str, arguments: Arguments) -> Value:
+def _called_like(frame: Frame, name: str, acts: str, arguments: Arguments) -> Value:
     """An object of a library that is called like a function. The steps of a pipeline are its `parts`."""
     if acts == "first":
-        return Value("steps", parts=())
+        return Value("steps", parts=(), ref=name)
     if acts != "items":
-        return Value("library", ref=acts)
-    items = arguments.value(0)
-    if items is None or items.kind not in ("list", "tuple"):
-        return NOTHING
-    fields = frame.heap.get(items.objects[0]).fields if len(items.objects) == 1 else {}
+        return Value("steps", parts=(Value("library", ref=acts),), ref=name)
+    items = arguments.value(0) or NOTHING
+    fields = frame.heap.get(items.objects[0]).fields if items.kind == "list" and len(items.objects) == 1 else {}
     steps = items.parts if items.kind == "tuple" else tuple(fields.values())
-    return Value("steps", parts=steps) if steps and ITEM not in fields else NOTHING
+    return Value("steps", parts=steps if steps and ITEM not in fields else None, ref=name)
 
 
 def _available() -> tuple[frozenset[tuple[tuple[str, ...], bool]], frozenset[tuple[tuple[str, ...], bool]]]:
