@@ -141,3 +141,42 @@ def test_what_a_test_gave_decides_the_same_in_a_call(made: str, flag: str) -> No
 def test_another_test_in_the_call_is_reported() -> None:
     body = "    gpu = count > 1\n    if count > 2:\n        model.cuda()\n"
     assert findings(TESTED + body + "    return evaluate(model, torch.rand(3), use_gpu=gpu)\n")
+
+
+# -- one of several objects
+
+CHOSEN: Final = """\
+import torch
+from torch import nn
+
+
+class Shift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.default = torch.zeros(3)
+
+    def forward(self, x, by=None):
+        return x + (self.default.to(x.device) if by is None else by)
+
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by = nn.Linear(3, 3)
+
+    def forward(self, x, by=None):
+        return self.by(x)
+
+
+"""
+
+
+def test_one_of_two_classes_that_hold_no_parameter_may_stay() -> None:
+    body = "change = Shift() if len(input()) else nn.ReLU()\nprint(change(torch.rand(3).cuda()))\n"
+    assert not findings(CHOSEN + body)
+
+
+def test_one_of_two_classes_that_has_parameters_is_reported() -> None:
+    body = "if len(input()):\n    change = Shift()\nelse:\n    change = Scale()\nprint(change(torch.rand(3).cuda()))\n"
+    assert findings(CHOSEN + body)
+    assert not findings(CHOSEN + body.replace("print(", "change.cuda()\nprint("))

@@ -24,7 +24,7 @@ from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.items import attribute, keep_parameters
 from devlint.inference.terms.conditions import ALWAYS, both
 from devlint.inference.terms.places import place_of_type
-from devlint.inference.terms.values import NOTHING, Value, merge, part_of
+from devlint.inference.terms.values import NOTHING, Value, merge, merge_all, part_of
 
 
 @evaluates(ast.Call)
@@ -232,6 +232,9 @@ def _call_either(frame: Frame, node: ast.Call, callee: Value, arguments: Argumen
 
 def _call_objects(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     class_ = frame.class_of(callee)
+    if class_ is None and len(callee.objects) > 1:
+        each = (callee._replace(objects=(identity,)) for identity in callee.objects)
+        return merge_all([_call_objects(frame, node, one, arguments) for one in each]) or NOTHING
     if isinstance(class_, Class):
         method = class_.method("forward" if class_.may_be_module and class_.method("__call__") is None else "__call__")
         if method is not None:
