@@ -110,7 +110,8 @@ def test_python_that_looks_like_a_magic_is_python(cell: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "cell", ["cd ..", "cd ../data\n", "matplotlib inline", "load_ext autoreload", "run train.py --epochs 3", "time x = f()"]
+    "cell",
+    ["cd ..", "cd ../data\n", "matplotlib inline", "load_ext autoreload", "run train.py --epochs 3", "time x = f()"],
 )
 def test_a_magic_without_its_sign_may_be_a_whole_cell(cli: Cli, cell: str) -> None:
     write("import torch", cell, MOVE)

@@ -25,18 +25,21 @@ _WORDS = "pip|conda|mamba|uv|cd|ls|cat|cp|mkdir|mv|rm"
 _AUTOMATIC = rf"(?:{_WORDS})[ \t]+(?![ \t=(.,:+*/<>|&^%@-])"
 # The same before what may go on as Python: `ls -la data`, `cd ..`. The row by itself tells.
 _MAYBE = re.compile(rf"[ \t]*(?:{_WORDS})[ \t]+[^\r\n\\()\[\]{{}}\"']*(?=[\r\n]|\Z)")
-# What IPython takes without a percent sign where it is the whole cell: its line magics, unless a name follows that is bound
+# What IPython takes without a percent sign where it is the whole cell: its line magics
 # [IPython/core/prefilter.py: AutoMagicChecker; the names as `%lsmagic` lists them].
 _ALONE = frozenset(
-    """
-    alias alias_magic autoawait autocall automagic bookmark cat cd code_wrap colors conda config cp debug dhist dirs
-    doctest_mode ed edit env gui hist history killbgscripts ldir lf lk ll load load_ext loadpy logoff logon logstart logstate
-    logstop ls lsmagic lx macro magic mamba matplotlib micromamba mkdir more mv notebook page pastebin pdb pdef pdoc pfile
-    pinfo pinfo2 pip popd pprint precision prun psearch psource pushd pwd pycat pylab quickref recall rehashx reload_ext rep
-    rerun reset reset_selective rm rmdir run save sc set_env sx system tb time timeit unalias unload_ext uv who who_ls whos
-    xdel xmode
-    """.split()
-)
+    {
+        "alias", "alias_magic", "autoawait", "autocall", "automagic", "bookmark", "cat", "cd", "code_wrap", "colors",
+        "conda", "config", "cp", "debug", "dhist", "dirs", "doctest_mode", "ed", "edit", "env", "gui", "hist",
+        "history", "killbgscripts", "ldir", "lf", "lk", "ll", "load", "load_ext", "loadpy", "logoff", "logon",
+        "logstart", "logstate", "logstop", "ls", "lsmagic", "lx", "macro", "magic", "mamba", "matplotlib",
+        "micromamba", "mkdir", "more", "mv", "notebook", "page", "pastebin", "pdb", "pdef", "pdoc", "pfile", "pinfo",
+        "pinfo2", "pip", "popd", "pprint", "precision", "prun", "psearch", "psource", "pushd", "pwd", "pycat",
+        "pylab", "quickref", "recall", "rehashx", "reload_ext", "rep", "rerun", "reset", "reset_selective", "rm",
+        "rmdir", "run", "save", "sc", "set_env", "sx", "system", "tb", "time", "timeit", "unalias", "unload_ext",
+        "uv", "who", "who_ls", "whos", "xdel", "xmode",
+    }
+)  # fmt: skip
 _WORD = re.compile(r"[ \t]*([a-z_0-9]+)[ \t]+(?!=)")
 _LINE = r"(?:[^\r\n\\]|\\(?!\r|\n))*\\?"  # up to the line break; a backslash before it carries the command on
 _COMMAND = rf"(?:[%!?](?:{_LINE}))"
