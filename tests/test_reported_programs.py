@@ -346,7 +346,9 @@ for x in loader:
 #: What is not found yet, or found though it is right, with the fact that is missing.
 _OF_WHAT_IT_IS = "no fact says that a value is a module because `load_state_dict` and `eval` are called on it"
 _ON_ONE_PATH = "where two paths meet, a default device that only one of them sets is forgotten, not kept as possible"
-_OF_ANOTHER_FILE = "no event tells that a function of another file loads or makes the state of an optimizer"
+_OF_ANOTHER_FILE = (
+    "no event tells whose parameters an optimizer has that a function of another file makes, or a method collects"
+)
 OPEN = {
     "a module of a table": _OF_WHAT_IT_IS,
     "a module of another package": _OF_WHAT_IT_IS,
@@ -356,7 +358,6 @@ OPEN = {
     "an input under a default device of a function": "a summary keeps the default device of a function's last path alone",
 }
 OPEN_ACROSS_FILES = {
-    "a state that a function of another file loads": _OF_ANOTHER_FILE,
     "an optimizer that another file makes": _OF_ANOTHER_FILE,
     "parameters that a method gives": _OF_ANOTHER_FILE,
 }
@@ -390,6 +391,19 @@ def main(device):
     model.to(device)
     optm.step()
 main(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+""",
+        "DEV111",
+    ),
+    "a state that an imported function loads by name": (
+        """\
+import torch
+from torch import nn
+from util import load_epoch as resume
+model = nn.Linear(3, 2)
+optimizer = torch.optim.Adam(model.parameters())
+resume("a.pt", model, optm=optimizer)
+model.cuda()
+optimizer.step()
 """,
         "DEV111",
     ),
