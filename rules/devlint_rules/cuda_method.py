@@ -37,8 +37,9 @@ does this for a tensor that the function creates. A part of the tensor argument 
 
 The rule makes a suggestion without an edit when the file names several GPUs, or when the index is computed. A computed
 index also keeps the rest of the file from a new device, because the program would still stop at this line. Other lines
-that need the GPU do the same: an event, a stream, the properties of a GPU. `--verbose` names the line. A name is an index
-if the file binds a number, `int(...)` or an option with `type=int` to it.
+that need the GPU do the same: an event, a stream, the properties of a GPU, a tensor that a worker process of a data loader
+puts on the GPU. `--verbose` names the line. A name is an index if the file binds a number, `int(...)` or an option with
+`type=int` to it.
 
 ## Known limits
 The rule does not report these cases:
