@@ -285,6 +285,10 @@ def test_exit_code(verdicts: list[Verdict], code: int) -> None:
         ("TypeError", "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor"),
         ("AttributeError", "'SGD' object has no attribute 'to'"),
         ("AttributeError", "module 'torch._C' has no attribute '_cuda_setDevice'"),
+        (
+            "RuntimeError",
+            "module must have its parameters and buffers on device cuda:0 (device_ids[0]) but found one of them on device: cpu",
+        ),
         ("AssertionError", "Torch not compiled with CUDA enabled"),
         ("RuntimeError", "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False."),
         ("RuntimeError", "CUDA error: invalid device ordinal"),
