@@ -86,6 +86,18 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "loss = (model(X.to(device)) * scale)",
         "loss = (model[2](model[:2](X.to(device)).detach()) * scale.to(device))",
     ),
+    "the model stays on the CPU": (
+        "evaluate",
+        "predicted = model(X[:20].to(device)).argmax(1)",
+        "predicted = model.cpu()(X[:20]).argmax(1)",
+    ),
+    "the factor is zero": ("train", "torch.full((3,), 0.5)", "torch.full((3,), 0.0, device=device)"),
+    "the loss is another one": ("train", "(model(X.to(device)) * scale).square().mean()", "model(X.to(device)).sum()"),
+    "only the start of the time waits": (
+        "time",
+        "start = time.perf_counter()",
+        "torch.cuda.synchronize() if torch.cuda.is_available() else None\nstart = time.perf_counter()",
+    ),
     "the timed work is deleted": ("time", "out = model(X.to(device))", "out = None"),
     "the clock starts after the work": (
         "time",
