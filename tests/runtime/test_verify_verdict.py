@@ -87,6 +87,10 @@ class TestConfirmed:
         with_fix = Run(Outcome.FINISHED, counts={"0": 1})
         assert verdict(run(2, gone), with_fix, claim("DEV301", beside={"1": (None, "0")})) is Verdict.CONFIRMED
 
+    def test_a_call_around_the_fault_that_the_fix_takes_away(self) -> None:
+        assert verdict(run(2, stop(1)), run(), claim(loses="print")) is Verdict.REFUTED
+        assert verdict(run(), run(), claim(loses="print")) is Verdict.NOT_REPRODUCED
+
     def test_the_corrected_run_reaches_its_limit(self) -> None:
         assert verdict(run(2, stop(1)), run(outcome=Outcome.LIMIT)) is Verdict.CONFIRMED
 

@@ -78,9 +78,9 @@ def wrapped(o: Outline) -> Iterator[Parallel]:
         ids = argument(node, "device_ids", 1)
         module = values.get("module", values.get("0", NOTHING))
         if ids is None or (isinstance(ids, ast.Constant) and ids.value is None):
-            place, because = placed(o, node, module)
+            place, reasons = placed(o, node, module)
             if place is not None and place.card and node.args and not qualname.endswith("DistributedDataParallel"):
-                head, given = o.head(node, *because), flow.operand(node.args[0], module)
+                head, given = o.head(node, *reasons), flow.operand(node.args[0], module)
                 yield Parallel(*head, "DataParallel", "module-elsewhere", given, (), "cuda:0", str(place), None)
             continue
         numbers = literal_ids(ids)
@@ -116,9 +116,9 @@ def wrapped(o: Outline) -> Iterator[Parallel]:
             yield Parallel(*o.head(node), "DataParallel", "every", operand, numbers, "", "", flag)
         if not numbers:
             continue
-        place, because = placed(o, node, module)
+        place, reasons = placed(o, node, module)
         if place is not None and place.card != numbers[0]:
-            head = o.head(node, *because)
+            head = o.head(node, *reasons)
             expected = f"cuda:{numbers[0]}"
             yield Parallel(*head, "DataParallel", "module-elsewhere", operand, numbers, expected, str(place), flag)
         elif len(numbers) > 1 and not chosen:
