@@ -222,7 +222,11 @@ def test_a_call_whose_result_is_used_is_why_its_fix_is_a_hint(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["start = torch.cuda.Event(enable_timing=True)", "side = torch.cuda.Stream()", "name = torch.cuda.get_device_name()"],
+    [
+        "start = torch.cuda.Event(enable_timing=True)",
+        "side = torch.cuda.Stream()",
+        "name = torch.cuda.get_device_name()",
+    ],
 )
 def test_a_line_that_needs_the_card_whatever_is_chosen_is_why_no_device_is_chosen(cli: Cli, line: str) -> None:
     write("a.py", HEAD + f'device = torch.device("cuda")\n{line}\nx = torch.zeros(3, device=device)\n')
