@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,16 +45,20 @@ def verified(program: dict[str, Any], clones: Path, work: Path) -> dict[str, Any
     command = [sys.executable, "-m", "devlint", "verify", "--device", "sim", "--json", ".", "--", *started]
     row: dict[str, Any] = {"name": program["name"], "repository": program["repository"], "commit": program["commit"]}
     began = time.monotonic()
+    process = subprocess.Popen(
+        command, cwd=work / "program", env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
     try:
-        done = subprocess.run(
-            command, cwd=work / "program", env=environment, capture_output=True, text=True, timeout=LIMIT
-        )
+        out, errors = process.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
         return {**row, "verdicts": {}, "why": f"took more than {LIMIT} s"}
     row["seconds"] = round(time.monotonic() - began)
-    if not done.stdout.startswith("{"):
-        return {**row, "verdicts": {}, "why": done.stderr.strip().split("\n")[-1]}
-    report = json.loads(done.stdout)
+    if not out.startswith("{"):
+        return {**row, "verdicts": {}, "why": errors.strip().split("\n")[-1]}
+    report = json.loads(out)
     row["runs"] = len(report["runs"])
     row["verdicts"] = dict(Counter(fix["verdict"] for fix in report["fixes"]))
     row["others"] = [
@@ -75,7 +80,7 @@ def main() -> int:
     for program in tomllib.loads((HERE / "programs.toml").read_text(encoding="utf-8"))["program"]:
         if given.only and program["name"] not in given.only:
             continue
-        with tempfile.TemporaryDirectory() as scratch:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
             rows[program["name"]] = row = verified(program, given.clones, Path(scratch))
         print(row["name"], row["verdicts"], row.get("why", ""), f"{row.get('seconds', 0)} s", *row.get("others", []))
         sys.stdout.flush()
