@@ -88,7 +88,7 @@ def test_full_shows_the_code_of_the_cell(cli: Cli) -> None:
         "%matplotlib inline\n", "!pip install torch\n", "!echo don't (\n", "torch.zeros?\n", "?torch\n", "torch??\n",
         "files = !ls\n", "t = %timeit -o f()\n", "%%time\n", "%%timeit -n 3\n", "!pip install \\\n  torch 'x\n",
         "if True:\n    %time f()\n    !ls\n", "for f in x:\n    pass\n%time f()\n", "%load_ext a\n%autoreload 2\n",
-        "pip install -r requirements.txt\n", "cd data\n",
+        "pip install -r requirements.txt\n", "cd data\n", "cd ..\n", "cd ~/data\n", "ls -la data\n", "rm -rf *.txt\n",
     ],
 )  # fmt: skip
 def test_magics_do_not_stop_the_check(cli: Cli, lines: str) -> None:
@@ -107,6 +107,27 @@ def test_python_that_looks_like_a_magic_is_python(cell: str) -> None:
     masked, error = ipython.mask(cell + "%load x\n", "ᚠ")
     assert error is None
     assert masked == cell + "#ᚠᚠᚠᚠᚠᚠ\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["cd ..", "cd ../data\n", "matplotlib inline", "load_ext autoreload", "run train.py --epochs 3", "time x = f()"],
+)
+def test_a_magic_without_its_sign_may_be_a_whole_cell(cli: Cli, cell: str) -> None:
+    write("import torch", cell, MOVE)
+    assert problems(cli("n.ipynb")) == ["4:1:5 DEV501"]
+
+
+@pytest.mark.parametrize("cell", ["run = x y", "train model", "matplotlib inline\nx = 1", "cd .. (\nx = 1"])
+def test_what_is_neither_python_nor_a_magic_is_a_problem(cli: Cli, cell: str) -> None:
+    write("import torch", cell)
+    assert [each.rpartition(" ")[2] for each in problems(cli("n.ipynb"))] == ["DEV900"]
+
+
+@pytest.mark.parametrize("row", ["ls -la", "cd /data", "mv += 1", "rm: int", "cp, x = 1, 2"])
+def test_a_command_that_reads_as_python_is_python(row: str) -> None:
+    masked, error = ipython.mask(row + "\n%load x\n", "ᚠ")
+    assert (masked, error) == (row + "\n#ᚠᚠᚠᚠᚠᚠ\n", None)
 
 
 def test_cells_in_other_languages_are_left_out(cli: Cli) -> None:

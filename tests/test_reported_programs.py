@@ -234,6 +234,49 @@ model(torch.rand(2, 3).to(device))
 """,
         {"DEV601"},
     ),
+    "a wrapper whose second card a later statement chooses": (
+        """\
+import torch
+from torch import nn
+device = torch.device("cuda:1") if torch.cuda.is_available() else torch.device("cpu")
+model = nn.DataParallel(nn.Linear(3, 2))
+print("wrapped")
+model.to(device)
+model(torch.rand(2, 3).to(device))
+""",
+        {"DEV601"},
+    ),
+    "a wrapper that moves at once": (
+        """\
+import torch
+from torch import nn
+device = torch.device("cuda:1" if torch.cuda.is_available() else "cpu")
+model = nn.DataParallel(nn.Linear(3, 2)).to(device)
+model(torch.rand(2, 3).to(device))
+""",
+        {"DEV601"},
+    ),
+    "a wrapper that is moved to its first card": (
+        """\
+import torch
+from torch import nn
+device = torch.device("cuda:1" if torch.cuda.is_available() else "cpu")
+model = nn.DataParallel(nn.Linear(3, 2), device_ids=[1])
+model.to(device)
+model(torch.rand(2, 3).to(device))
+""",
+        set(),
+    ),
+    "a wrapper on the chosen first card": (
+        """\
+import torch
+from torch import nn
+device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+model = nn.DataParallel(nn.Linear(3, 2)).to(device)
+model(torch.rand(2, 3).to(device))
+""",
+        set(),
+    ),
     "a wrapper without cards": (
         """\
 import torch
@@ -303,7 +346,9 @@ for x in loader:
 #: What is not found yet, or found though it is right, with the fact that is missing.
 _OF_WHAT_IT_IS = "no fact says that a value is a module because `load_state_dict` and `eval` are called on it"
 _ON_ONE_PATH = "where two paths meet, a default device that only one of them sets is forgotten, not kept as possible"
-_OF_ANOTHER_FILE = "no event tells that a function of another file loads or makes the state of an optimizer"
+_OF_ANOTHER_FILE = (
+    "no event tells whose parameters an optimizer has that a function of another file makes, or a method collects"
+)
 OPEN = {
     "a module of a table": _OF_WHAT_IT_IS,
     "a module of another package": _OF_WHAT_IT_IS,
@@ -311,16 +356,10 @@ OPEN = {
     "a loader under a default device of a function": _ON_ONE_PATH,
     "a loader under a default type": _ON_ONE_PATH,
     "an input under a default device of a function": "a summary keeps the default device of a function's last path alone",
-    "a wrapper that is moved to the second card": "`Parallel` tells where a module is when it is wrapped, not later",
-    "a wrapper on a chosen second card": "`Parallel` takes no number out of a choice between `cuda:1` and the CPU",
 }
 OPEN_ACROSS_FILES = {
-    "a state that a function of another file loads": _OF_ANOTHER_FILE,
     "an optimizer that another file makes": _OF_ANOTHER_FILE,
     "parameters that a method gives": _OF_ANOTHER_FILE,
-    "a collate function of another file, pinned": "`Pin` looks for the `collate_fn` in its own file",
-    "a collate function of a star import, pinned": "`Pin` looks for the `collate_fn` in its own file",
-    "a collate function of another file, in workers": "`WorkerDevice` looks for the `collate_fn` in its own file",
 }
 HELPERS = {
     "util.py": """\
@@ -352,6 +391,19 @@ def main(device):
     model.to(device)
     optm.step()
 main(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+""",
+        "DEV111",
+    ),
+    "a state that an imported function loads by name": (
+        """\
+import torch
+from torch import nn
+from util import load_epoch as resume
+model = nn.Linear(3, 2)
+optimizer = torch.optim.Adam(model.parameters())
+resume("a.pt", model, optm=optimizer)
+model.cuda()
+optimizer.step()
 """,
         "DEV111",
     ),
@@ -418,6 +470,17 @@ for x in loader:
 """,
         "DEV509",
     ),
+    "a collate function of a module, in workers": (
+        """\
+import torch
+import funcs as helpers
+from torch.utils.data import DataLoader
+data = [torch.rand(3) for _ in range(8)]
+for x in DataLoader(data, batch_size=2, num_workers=2, collate_fn=helpers.collate):
+    print(x)
+""",
+        "DEV605",
+    ),
     "a collate function of another file, in workers": (
         """\
 import torch
@@ -481,6 +544,26 @@ def test_fault_whose_cause_is_in_another_file(name: str, tmp_path: Path) -> None
     path = tmp_path / "train.py"
     path.write_text(code, encoding="utf-8")
     assert expected in found(path)
+
+
+#: A `collate_fn` of another file that is right: the loader starts no worker, or what it calls moves nothing for sure.
+RIGHT_LOADERS = {
+    "in the main process": "from funcs import collate\nloader = DataLoader(data, collate_fn=collate, num_workers=0)\n",
+    "without a move": "from funcs import plain\nloader = DataLoader(data, collate_fn=plain, num_workers=2, pin_memory=True)\n",
+    "to a device that it is given": "import funcs\nloader = DataLoader(data, collate_fn=funcs.given, num_workers=2)\n",
+}
+
+
+@pytest.mark.parametrize("name", RIGHT_LOADERS)
+def test_a_right_loader_with_a_function_of_another_file(name: str, tmp_path: Path) -> None:
+    functions = (
+        "def plain(rows):\n    return torch.stack(rows)\ndef given(rows, device=None):\n    return rows[0].to(device)\n"
+    )
+    (tmp_path / "funcs.py").write_text(HELPERS["funcs.py"] + functions, encoding="utf-8")
+    path = tmp_path / "train.py"
+    data = "import torch\nfrom torch.utils.data import DataLoader\ndata = [torch.rand(3)]\n"
+    path.write_text(data + RIGHT_LOADERS[name] + "for x in loader:\n    print(x)\n", encoding="utf-8")
+    assert found(path) == set()
 
 
 @pytest.mark.parametrize("name", ["demo.py", "test_demo.py", "demo_test.py"])

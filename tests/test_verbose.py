@@ -220,6 +220,19 @@ def test_a_call_whose_result_is_used_is_why_its_fix_is_a_hint(cli: Cli) -> None:
     assert f"a.py:3:12: DEV205 not fixed: {why}" in cli("-v", "a.py").err
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "start = torch.cuda.Event(enable_timing=True)",
+        "side = torch.cuda.Stream()",
+        "name = torch.cuda.get_device_name()",
+    ],
+)
+def test_a_line_that_needs_the_card_whatever_is_chosen_is_why_no_device_is_chosen(cli: Cli, line: str) -> None:
+    write("a.py", HEAD + f'device = torch.device("cuda")\n{line}\nx = torch.zeros(3, device=device)\n')
+    assert "a.py:2:23: DEV201 not fixed: the rule only suggests a change: line 3 needs the GPU" in cli("-v", "a.py").err
+
+
 def test_an_unsafe_fix_says_how_to_apply_it(cli: Cli) -> None:
     write("a.py", HEAD + "def f(x):\n    return x.cuda()\n")
     note = "a.py:3:12: DEV202 not fixed: the fix is unsafe; `--unsafe-fixes` applies it"

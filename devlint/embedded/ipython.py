@@ -21,7 +21,26 @@ PYTHON_CELLS = frozenset(
 )
 
 # Commands that IPython takes without a percent sign, where no Python can be meant.
-_AUTOMATIC = r"(?:pip|conda|mamba|uv|cd|ls|cat|cp|mkdir|mv|rm)[ \t]+(?![ \t=(.,:+*/<>|&^%@-])"
+_WORDS = "pip|conda|mamba|uv|cd|ls|cat|cp|mkdir|mv|rm"
+_AUTOMATIC = rf"(?:{_WORDS})[ \t]+(?![ \t=(.,:+*/<>|&^%@-])"
+# The same before what may go on as Python: `ls -la data`, `cd ..`. The row by itself tells.
+_MAYBE = re.compile(rf"[ \t]*(?:{_WORDS})[ \t]+[^\r\n\\()\[\]{{}}\"']*(?=[\r\n]|\Z)")
+# What IPython takes without a percent sign where it is the whole cell: its line magics
+# [IPython/core/prefilter.py: AutoMagicChecker; the names as `%lsmagic` lists them].
+_ALONE = frozenset(
+    {
+        "alias", "alias_magic", "autoawait", "autocall", "automagic", "bookmark", "cat", "cd", "code_wrap", "colors",
+        "conda", "config", "cp", "debug", "dhist", "dirs", "doctest_mode", "ed", "edit", "env", "gui", "hist",
+        "history", "killbgscripts", "ldir", "lf", "lk", "ll", "load", "load_ext", "loadpy", "logoff", "logon",
+        "logstart", "logstate", "logstop", "ls", "lsmagic", "lx", "macro", "magic", "mamba", "matplotlib",
+        "micromamba", "mkdir", "more", "mv", "notebook", "page", "pastebin", "pdb", "pdef", "pdoc", "pfile", "pinfo",
+        "pinfo2", "pip", "popd", "pprint", "precision", "prun", "psearch", "psource", "pushd", "pwd", "pycat",
+        "pylab", "quickref", "recall", "rehashx", "reload_ext", "rep", "rerun", "reset", "reset_selective", "rm",
+        "rmdir", "run", "save", "sc", "set_env", "sx", "system", "tb", "time", "timeit", "unalias", "unload_ext",
+        "uv", "who", "who_ls", "whos", "xdel", "xmode",
+    }
+)  # fmt: skip
+_WORD = re.compile(r"[ \t]*([a-z_0-9]+)[ \t]+(?!=)")
 _LINE = r"(?:[^\r\n\\]|\\(?!\r|\n))*\\?"  # up to the line break; a backslash before it carries the command on
 _COMMAND = rf"(?:[%!?](?:{_LINE}))"
 _MAGIC = re.compile(
@@ -61,6 +80,8 @@ def mask(cell: str, letter: str, header: str = "") -> tuple[str, SourceError | N
         return _blank(cell, letter), None
     if _error(header + cell) is None:
         return cell, None
+    if _is_alone(cell):
+        return _blank(cell, letter), None
     pieces, at = [], 0
     for start, end in _magics(cell):
         pieces += [cell[at:start], _stand_in(cell, start, end, letter)]
@@ -70,6 +91,13 @@ def mask(cell: str, letter: str, header: str = "") -> tuple[str, SourceError | N
     if error is None:
         return masked, None
     return _blank(cell, letter), _raised(error, header.count("\n"))
+
+
+def _is_alone(cell: str) -> bool:
+    """Whether a cell that is no Python is one row that begins with a magic."""
+    row = cell.strip("\r\n")
+    word = _WORD.match(row)
+    return word is not None and word[1] in _ALONE and _ROW.fullmatch(row) is not None
 
 
 def _raised(error: SourceError, rows: int) -> SourceError:
@@ -146,6 +174,12 @@ def _magics(cell: str) -> Iterator[tuple[int, int]]:
     at, depth, statement_start = 0, 0, True
     while at < len(cell):
         if statement_start and depth == 0:
+            command = _MAYBE.match(cell, at)
+            if command is not None and _error(command.group().strip()) is not None:
+                yield command.span()
+                at = command.end()
+                statement_start = False
+                continue
             match = _MAGIC.match(cell, at)
             if match is not None:
                 timed = _TIMED.match(cell, match.start("command")) if match["command"] else None

@@ -60,7 +60,9 @@ def _is_sure(kind: Kind, value: ast.expr, at: places.Place, tree: Tree) -> bool:
     surely = _surely(tree.ast)
     if kind == "module":
         return surely.has_parameters(value, at)
-    return (kind == "tensor" and surely.has_device(value, at)) or surely.holds(kind, value, at)
+    if kind == "tensor":
+        return surely.has_device(value, at) or (not surely.names.has_stand_ins and surely.holds(kind, value, at))
+    return surely.holds(kind, value, at)
 
 
 @lru_cache(maxsize=1)

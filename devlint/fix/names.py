@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 
 from devlint import knowledge
 from devlint.fix.places import Function
@@ -80,6 +81,20 @@ class Names:
         if not isinstance(node, ast.Name) or node.id not in self.imports:
             return ""
         return ".".join([self.imports[node.id], *reversed(parts)])
+
+    @cached_property
+    def has_stand_ins(self) -> bool:
+        """Whether a class of the file stands in for tensors: torch's functions take its objects, and it is no tensor.
+
+        Its `__torch_function__` says so [torch/overrides.py]. An annotation does not tell its objects from tensors, and
+        neither does what torch's functions are given: their device may be that of an empty tensor on `meta`.
+        """
+        return any(
+            isinstance(member, Function) and member.name == "__torch_function__"
+            for class_ in self.classes.values()
+            if not any(map(self.is_tensor, class_.bases))
+            for member in class_.body
+        )
 
     # Annotations
 

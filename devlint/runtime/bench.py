@@ -21,7 +21,7 @@ from devlint.runtime.correction import Edition, FixCase, Variant, shown
 from devlint.runtime.groups import MOST_ROUNDS, assign, decode, is_clean, stoppers
 from devlint.runtime.launch import Job
 from devlint.runtime.observed import Limits, observed
-from devlint.runtime.places import Places
+from devlint.runtime.places import Places, lost_call
 from devlint.runtime.processes import Launcher
 from devlint.runtime.runs import Claim, Judgement, Run, Verdict
 from devlint.runtime.serving import File
@@ -606,7 +606,21 @@ def _claim(index: int, case: FixCase, originals: Mapping[str, Places], whole: Ed
         watch=frozenset(map(key, watch)),
         beside={key(number): beside(number) for number in own},
         where=whole.where(path, line),
+        loses=_loses(case, original, finding),
     )
+
+
+def _loses(case: FixCase, original: Places, finding: int | None) -> str:
+    """The function that the statement of a finding calls around it and that the fix no longer calls there."""
+    if finding is None:
+        return ""
+    statement = original.statements[finding]
+    text = original.lines.text[statement.start : statement.end]
+    corrected, begin = text, statement.start
+    for edit in sorted(case.edits, reverse=True):
+        if begin <= edit.start and edit.end <= statement.end:
+            corrected = corrected[: edit.start - begin] + edit.text + corrected[edit.end - begin :]
+    return lost_call(text, case.span.start - begin, corrected)
 
 
 def _is_real(device: str) -> bool:

@@ -22,6 +22,10 @@ _TURNS_ON_THE_DEVICE = ("DEV207",)
 """Rules whose fixes change a decision there on purpose: a comparison of devices that was never true."""
 
 
+_ENDS_ON_PURPOSE = ("DEV215",)
+"""Rules whose fixes take a check away that ends the program elsewhere: `assert torch.cuda.is_available()`."""
+
+
 class RunProgram(Protocol):
     """Runs the program without some fixes. again: once more, with all clocks set `apart` from those of other runs."""
 
@@ -201,6 +205,8 @@ class Comparison:
             for key in sorted(claim.own):
                 if key in corrected.counts or not _completed(original, key) or claim.written - claim.own:
                     continue
+                if claim.code in _ENDS_ON_PURPOSE and key == claim.finding:
+                    continue  # where it came to its end it did nothing
                 where = original.lines.get(key, claim.at)
                 yield Difference(f"dropped:{claim.index}", key, f"the fix removes {where}, which ran before")
 

@@ -144,6 +144,29 @@ class Places:
         ]
 
 
+def lost_call(text: str, offset: int, corrected: str) -> str:
+    """The function of a call statement that has an offset in its arguments, where a corrected text calls it nowhere.
+
+    "" where it is called still, where the offset is in no argument, and where a text does not parse.
+    """
+    try:
+        statement, after = ast.parse(text).body, ast.parse(corrected)
+    except SyntaxError:
+        return ""
+    call = statement[0].value if len(statement) == 1 and isinstance(statement[0], ast.Expr) else None
+    if not isinstance(call, ast.Call):
+        return ""
+    lines = Lines(text)
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    ranges = [
+        (lines.offset(each.lineno, each.col_offset), lines.offset(each.end_lineno or 1, each.end_col_offset or 0))
+        for each in given
+    ]
+    function = ast.unparse(call.func)
+    called = {ast.unparse(node.func) for node in ast.walk(after) if isinstance(node, ast.Call)}
+    return function if function not in called and any(start <= offset < end for start, end in ranges) else ""
+
+
 def begin_of(node: ast.stmt) -> tuple[int, int]:
     """Line and byte column of a statement, its first decorator's `@` included."""
     decorators = getattr(node, "decorator_list", None)

@@ -232,7 +232,8 @@ class Claim:
 
     finding: the statement of the finding. own: it and the statements that the fix writes in. written: statements of the
     corrected program that it wrote part of. watch: statements where its fault may show. beside: for statements that the
-    fix takes away, what stands after and before in their block.
+    fix takes away, what stands after and before in their block. loses: the function whose call around the finding the fix
+    takes away.
     """
 
     index: int
@@ -244,6 +245,7 @@ class Claim:
     beside: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
     where: str = ""  # with the file, in a program of several
     written: frozenset[str] = frozenset()
+    loses: str = ""
 
     @property
     def at(self) -> str:

@@ -160,6 +160,8 @@ def _trouble_with_fix(claim: Claim, without: Run, with_fix: Run, original: Run |
     """What speaks against the fix: a fault that stays at its place, or one that it brings."""
     before = _faults(without)
     found: list[str] = []
+    if claim.loses and any(fault.key == claim.finding for fault in before):
+        found.append(f"the fix removes the call of `{claim.loses}` around the fault at {claim.at}")
     for fault in _faults(with_fix):
         same = [f for f in before if _same_place(f, fault)]
         if fault.device and any(f.device for f in same):

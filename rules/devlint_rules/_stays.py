@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache
 
-from devlint.api import ApiCall, DeviceLiteral, Event, Facts
+from devlint.api import ApiCall, CudaMethod, DeviceLiteral, Event, Facts, WorkerDevice
 
 from ._api import is_legacy_type, service_of
 from ._given import context_as_device, stays_on_index
@@ -54,6 +54,9 @@ def _why(file: File) -> str | None:
     row = min((*_calls(facts), *_processes(facts)), default=None)
     if row is not None:
         return f"line {row} needs the GPU"
+    row = min(_in_workers(facts), default=None)
+    if row is not None:
+        return f"line {row} needs the GPU in a worker process, where no choice of a device lets it run"
     row = min(_kept_copies(facts), default=None)
     if row is not None:
         return f"line {row} keeps a copy on the GPU, which on the CPU shares its memory with the original"
@@ -138,6 +141,15 @@ def _processes(facts: Facts) -> Iterator[int]:
             ids = node.args[1] if ids is None and len(node.args) > 1 else ids
             if isinstance(ids, ast.List | ast.Tuple) and ids.elts:
                 yield node.lineno
+
+
+def _in_workers(facts: Facts) -> Iterator[int]:
+    """The rows that name the card in what the workers of a data loader run: the batch has to be moved in the loop."""
+    workers = [event.span for event in facts.events if isinstance(event, WorkerDevice)]
+    for event in facts.events if workers else ():
+        if isinstance(event, CudaMethod | DeviceLiteral) and isinstance(event.node, ast.expr):
+            if any(each.start <= event.span.start and event.span.end <= each.end for each in workers):
+                yield event.node.lineno
 
 
 def _is_asked(event: ApiCall) -> bool:

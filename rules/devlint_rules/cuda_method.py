@@ -36,8 +36,10 @@ Otherwise the fix is unsafe. If no variable in scope holds a device, the fix may
 does this for a tensor that the function creates. A part of the tensor argument goes to the device of the program.
 
 The rule makes a suggestion without an edit when the file names several GPUs, or when the index is computed. A computed
-index also keeps the rest of the file from a new device, because the program would still stop at this line. A name is an
-index if the file binds a number, `int(...)` or an option with `type=int` to it.
+index also keeps the rest of the file from a new device, because the program would still stop at this line. Other lines
+that need the GPU do the same: an event, a stream, the properties of a GPU, a tensor that a worker process of a data loader
+puts on the GPU. `--verbose` names the line. A name is an index if the file binds a number, `int(...)` or an option with
+`type=int` to it.
 
 ## Known limits
 The rule does not report these cases:

@@ -4,7 +4,7 @@
 - `device_ids` lists fixed GPU numbers.
 - `device_ids` is computed from `torch.cuda.device_count()`, and the code does not check for CUDA.
 - The module was moved to a GPU that is not the first entry of `device_ids`.
-- The module was moved to a GPU that is not GPU 0, and `device_ids` is missing.
+- The module was moved to a GPU that is not GPU 0, and `device_ids` is missing. The move may follow the wrapping.
 - A loss compares the module's output with targets that were moved to a different GPU.
 
 A function may get the GPU indices or the device of the module as an argument. In such a function, the severity is

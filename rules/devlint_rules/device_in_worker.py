@@ -2,7 +2,8 @@
 
 ## What it flags
 - `__getitem__` of a dataset, or a function given as `collate_fn`, moves or creates a tensor on an accelerator. The rule
-  reports nothing here if all data loaders of the file work without worker processes.
+  reports nothing here if all data loaders of the file work without worker processes. If a `collate_fn` is a function of
+  another file, the rule reports the data loader, which must have worker processes.
 - The moves of one dataset, or of one `collate_fn`, are one decision. A report shows one finding for all of them.
 - `Process(target=f)` or a process pool runs a function `f` that uses CUDA. The rule reports it for the default start
   method and for `get_context("fork")`. A method counts as a function, and so does the `run` method of a process class.

@@ -61,8 +61,10 @@ The rule makes a suggestion without an edit in these cases:
 
 * The file names several GPUs. The indices then distribute the work on purpose.
 * The index is computed.
-* No variable in scope holds a device, and another line calls `.cuda()` with a computed index. The program would still
-  stop at that line.
+* No variable in scope holds a device, and another line needs the GPU whatever the choice is: `torch.cuda.Event()`, a
+  stream, the properties of a GPU, `.cuda()` with a computed index, a tensor that a worker process of a data loader puts
+  on the GPU. The program would still stop at that line.
+  `--verbose` names the line. `devlint verify --fix` does not choose a device for such a file either.
 
 ## Known limits
 The rule does not report these cases:

@@ -34,7 +34,7 @@ Use instead:
 
 ## Known limits
 - A dataset is not checked if devlint cannot infer the device of its items.
-- A `collate_fn` from another file is not checked.
+- A `collate_fn` that is a method of a class of another file is not checked.
 - `pin_memory=True` only warns on a machine without an accelerator, so it is not reported there.
 """
 

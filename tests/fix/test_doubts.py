@@ -147,6 +147,28 @@ def test_fix_that_reads_the_device_of_what_may_be_no_tensor_is_not_safe(code: st
     assert "safe" not in levels(code)
 
 
+ADDS = "\n\ndef f(x: Tensor, n: int):\n    return x + torch.arange(n)\n"
+
+
+@pytest.mark.parametrize("base", ["", "(LazyBase)", "(object)"])
+def test_fix_beside_a_class_that_stands_in_for_tensors_is_not_safe(base: str) -> None:
+    """Its objects have the device of an empty tensor on `meta`: a new tensor there would lose its values."""
+    lazy = f"class Lazy{base}:\n    @classmethod\n    def __torch_function__(cls, func, types, args=(), kwargs=None):\n"
+    assert levels(f"{lazy}        return cls(func, args)\n{ADDS}") == ["unsafe"]
+
+
+@pytest.mark.parametrize(
+    "class_",
+    [
+        "class Noisy(Tensor):\n    @classmethod\n    def __torch_function__(cls, func, types, args=(), kwargs=None):\n"
+        "        return super().__torch_function__(func, types, args, kwargs)\n",
+        "class Lazy:\n    def torch_function(self, func):\n        return func\n",
+    ],
+)
+def test_fix_beside_a_class_of_tensors_is_safe(class_: str) -> None:
+    assert levels(class_ + ADDS) == ["safe"]
+
+
 def test_converting_property_makes_the_fix_of_a_comparison_unsafe() -> None:
     code = """
         class Place:

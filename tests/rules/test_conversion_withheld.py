@@ -279,3 +279,46 @@ def test_a_file_that_uses_a_library_for_cuda_alone_stays(library: str) -> None:
 def test_a_device_that_the_file_chooses_too_late_gets_no_second_one_beside_it(later: str) -> None:
     text = f"import torch\n\n\ndef main(net, x):\n{later}\n"
     assert converted(text) == text
+
+
+ITEMS = """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Rows(Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return ITEM
+
+
+net = torch.nn.Linear(3, 2).cuda()
+for x in DataLoader(Rows(), batch_size=2, LOADER):
+    print(net(BATCH).sum())
+"""
+GATHERS = "def gather(rows):\n    return torch.stack(rows).cuda()\n\n\nnet = "
+
+
+@pytest.mark.parametrize("item", ["torch.rand(3).cuda()", 'torch.rand(3, device="cuda")', 'torch.rand(3).to("cuda")'])
+def test_what_workers_put_on_the_card_keeps_the_file_as_it_is(item: str) -> None:
+    text = ITEMS.replace("ITEM", item).replace("LOADER", "num_workers=2").replace("BATCH", "x")
+    assert converted(text) == text
+    assert any("line 10 needs the GPU in a worker process" in why for why in reasons(text))
+
+
+def test_a_collate_function_of_workers_that_moves_keeps_the_file_as_it_is() -> None:
+    text = ITEMS.replace("net = ", GATHERS, 1).replace("ITEM", "torch.rand(3)").replace("BATCH", "x")
+    text = text.replace("LOADER", "num_workers=2, collate_fn=gather")
+    assert converted(text) == text
+
+
+def test_a_data_set_that_the_main_process_reads_is_converted() -> None:
+    text = ITEMS.replace("ITEM", "torch.rand(3).cuda()").replace("LOADER", "num_workers=0").replace("BATCH", "x")
+    assert "cuda()" not in converted(text)
+
+
+def test_a_batch_that_is_moved_in_the_loop_is_converted() -> None:
+    text = ITEMS.replace("ITEM", "torch.rand(3)").replace("LOADER", "num_workers=2").replace("BATCH", "x.cuda()")
+    assert "cuda()" not in converted(text)

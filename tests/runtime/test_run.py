@@ -61,6 +61,23 @@ def test_tensor_without_a_name_is_shown_by_the_call_that_made_it(run: Run) -> No
     assert ended.finding("DEV102")["details"][0] == "left behind: `torch.zeros(3)`, float32[3] on cpu"
 
 
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (
+            "net = torch.nn.DataParallel(torch.nn.Linear(3, 2), device_ids=[0]).cpu()\nnet(torch.ones(4, 3, device=device))",
+            "DEV601",
+        ),
+        ("opt = torch.optim.SGD(torch.nn.Linear(3, 2).parameters(), lr=1)\nopt.to(device)", "DEV301"),
+        ("torch.optim.lr_scheduler.StepLR(torch.optim.SGD([torch.ones(1)], lr=1), 1).cuda()", "DEV301"),
+    ],
+)
+def test_error_that_names_no_operands_has_the_rule_of_its_line(run: Run, lines: str, code: str) -> None:
+    ended = run(DEVICE + lines + "\n")
+    assert ended.status == 1
+    assert (ended.finding(code)["kind"], ended.finding(code)["line"]) == ("error", 2 + lines.count("\n") + 1)
+
+
 def test_plain_attribute_of_a_module(run: Run) -> None:
     ended = run(
         DEVICE

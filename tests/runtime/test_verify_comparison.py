@@ -86,6 +86,18 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "loss = (model(X.to(device)) * scale)",
         "loss = (model[2](model[:2](X.to(device)).detach()) * scale.to(device))",
     ),
+    "the model stays on the CPU": (
+        "evaluate",
+        "predicted = model(X[:20].to(device)).argmax(1)",
+        "predicted = model.cpu()(X[:20]).argmax(1)",
+    ),
+    "the factor is zero": ("train", "torch.full((3,), 0.5)", "torch.full((3,), 0.0, device=device)"),
+    "the loss is another one": ("train", "(model(X.to(device)) * scale).square().mean()", "model(X.to(device)).sum()"),
+    "only the start of the time waits": (
+        "time",
+        "start = time.perf_counter()",
+        "torch.cuda.synchronize() if torch.cuda.is_available() else None\nstart = time.perf_counter()",
+    ),
     "the timed work is deleted": ("time", "out = model(X.to(device))", "out = None"),
     "the clock starts after the work": (
         "time",
@@ -255,3 +267,35 @@ def test_what_is_written_to_files_is_compared_and_named(save: str, launcher: Lau
         report = verify(runner.request, text, [case], runner)
         assert report.fixes[0].judgement.verdict is verdict
     assert any("the program writes files" in note and "train.py.out" in note for note in report.notes)
+
+
+NEEDS_A_CARD = """\
+import torch
+
+CHECK
+device = "cuda" if torch.cuda.is_available() else "cpu"
+x = torch.ones(3, device=device)
+x.mul_(2)
+print(x.sum().item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "old", "verdict"),
+    [
+        ("assert torch.cuda.is_available()", "", Verdict.CONFIRMED),
+        ('assert torch.cuda.device_count() > 0, "a card is needed"', "", Verdict.CONFIRMED),
+        ("assert torch.cuda.is_available()", "x.mul_(2)\n", Verdict.REFUTED),
+    ],
+)
+def test_a_check_that_a_fix_takes_away_did_nothing_where_it_passed(
+    check: str, old: str, verdict: Verdict, launcher: Launcher, tmp_path: Path
+) -> None:
+    text = NEEDS_A_CARD.replace("CHECK", check)
+    path = tmp_path / "train.py"
+    path.write_text(text, encoding="utf-8")
+    replaced = [[f"{check}\n", ""], *([[old, ""]] if old else [])]
+    case = case_from_row({"code": "DEV215", "at": "assert", "replace": replaced}, text)
+    runner = Runner(Request(str(path), (), "sim", None, timeout=60.0), launcher)
+    judgement = verify(runner.request, text, [case], runner).fixes[0].judgement
+    assert judgement.verdict is verdict, judgement.evidence

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from devlint.model import Span, TextEdit
 from devlint.runtime.correction import FixCase, Variant, carried_back, case_from_row, choose
 from devlint.runtime.instrument import COUNTS, count_statements
-from devlint.runtime.places import Places
+from devlint.runtime.places import Places, lost_call
 
 PROGRAM = '''\
 """A docstring."""
@@ -205,3 +205,23 @@ def test_unchanged_text_maps_back_to_itself(data: st.DataObject) -> None:
 def test_places_refuse_what_is_no_python() -> None:
     with pytest.raises(SyntaxError):
         Places("def f(:\n")
+
+
+PRINTS = 'print("time", start.elapsed_time(end))'
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "corrected", "lost"),
+    [
+        (PRINTS, "start", "pass", "print"),
+        (PRINTS, "start", 'end.synchronize()\nprint("time", start.elapsed_time(end))', ""),
+        ('print(f"{start.elapsed_time(end):.1f}")', 'f"', "start, end", "print"),
+        ("losses.append(loss.item())", "loss.item", "losses.append(loss.detach())", ""),
+        ("losses.append(value=loss.item())", "loss.item", "loss.detach()", "losses.append"),
+        ("optimizer.to(device)", "optimizer", "pass", ""),
+        ("x = f(y.numpy())", "y.numpy", "pass", ""),
+        (PRINTS, "start", "if", ""),
+    ],
+)
+def test_call_around_a_finding_that_a_fix_takes_away(text: str, part: str, corrected: str, lost: str) -> None:
+    assert lost_call(text, text.index(part), corrected) == lost

@@ -87,6 +87,10 @@ class TestConfirmed:
         with_fix = Run(Outcome.FINISHED, counts={"0": 1})
         assert verdict(run(2, gone), with_fix, claim("DEV301", beside={"1": (None, "0")})) is Verdict.CONFIRMED
 
+    def test_a_call_around_the_fault_that_the_fix_takes_away(self) -> None:
+        assert verdict(run(2, stop(1)), run(), claim(loses="print")) is Verdict.REFUTED
+        assert verdict(run(), run(), claim(loses="print")) is Verdict.NOT_REPRODUCED
+
     def test_the_corrected_run_reaches_its_limit(self) -> None:
         assert verdict(run(2, stop(1)), run(outcome=Outcome.LIMIT)) is Verdict.CONFIRMED
 
@@ -285,6 +289,10 @@ def test_exit_code(verdicts: list[Verdict], code: int) -> None:
         ("TypeError", "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor"),
         ("AttributeError", "'SGD' object has no attribute 'to'"),
         ("AttributeError", "module 'torch._C' has no attribute '_cuda_setDevice'"),
+        (
+            "RuntimeError",
+            "module must have its parameters and buffers on device cuda:0 (device_ids[0]) but found one of them on device: cpu",
+        ),
         ("AssertionError", "Torch not compiled with CUDA enabled"),
         ("RuntimeError", "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False."),
         ("RuntimeError", "CUDA error: invalid device ordinal"),

@@ -27,6 +27,7 @@ from devlint.model import Origin
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import Arguments, CallArguments
+    from devlint.facts.text.scan import Scan
 
 OPTIMIZED = "<optimizer> "  # entries of the state beside the access paths: the optimizer of a module
 _MOVED = "<moved> "  # and that a module moved
@@ -178,14 +179,22 @@ def _places(call: ast.Call) -> bool:
     return last_name(call.func) in _PLACING or any(is_sign(n) for given in _given(call) for n in ast.walk(given))
 
 
-def note_helper(machine: CallArguments, node: ast.Call, helper: ast.AST, arguments: Arguments, own: bool) -> None:
-    """A function of the file is called that loads the state of an optimizer: one that it is handed, or one of `self`.
+def note_helper(
+    machine: CallArguments,
+    node: ast.Call,
+    helper: ast.AST,
+    arguments: Arguments,
+    own: bool,
+    home: Scan | None = None,
+) -> None:
+    """A function is called that loads the state of an optimizer: one that it is handed, or one of `self`.
 
-    `own`: the call is one of a method of `self`. Not where the function moves something, or touches the state itself.
+    `own`: the call is one of a method of `self`. `home`: the file of the function, where it is another one. Not where the
+    function moves something, or touches the state itself.
     """
     if not machine.optimizers & machine.state.env.keys() or machine.host:
         return
-    calls = [c for c in machine.scan.calls_in(helper) if isinstance(c.func, ast.Attribute)]
+    calls = [c for c in (home or machine.scan).calls_in(helper) if isinstance(c.func, ast.Attribute)]
     loaders = [c.func.value for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "load_state_dict"]
     if not loaders or any(c.func.attr in _MOVES for c in calls if isinstance(c.func, ast.Attribute)):
         return

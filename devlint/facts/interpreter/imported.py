@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from devlint.facts.events import NO_GUARDS, Creation
 from devlint.facts.frozen import replace
+from devlint.facts.idioms import ordering
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.functions import Functions
 from devlint.facts.interpreter.machine import OutOfBudget, State
@@ -73,6 +74,14 @@ class Imported(Functions):
         names = (f"{star}.{name}" for star in self.imports.stars if not star.startswith("torch"))
         return next((q for q in names if (found := self.find(q)) is not None and found.kind != "value"), None)
 
+    def _note_state(self, node: ast.Call, found: Found, arguments: Arguments) -> None:
+        """A function of another file may load the state of an optimizer that it is handed."""
+        if found.kind == "function" and any(each.kind == "optimizer" for each in arguments.given()):
+            loaded = found.loaded
+            helper = loaded.function(found.short) if loaded is not None else None
+            if loaded is not None and helper is not None:
+                ordering.note_helper(self, node, helper, arguments, own=False, home=loaded.scan)
+
     # -- calls ----------------------------------------------------------------------------------------------------
 
     def call_imported(self, node: ast.Call, qualname: str, arguments: object) -> Value | None:
@@ -86,6 +95,7 @@ class Imported(Functions):
             return None
         if found.kind == "class":
             return self.construct_own(node, self.adopted(found), arguments)
+        self._note_state(node, found, arguments)
         values = arguments.given()
         exported = found.exports
         says = found.short in exported.placing or any(map(has_device, values))

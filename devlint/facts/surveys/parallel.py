@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from devlint.facts.events import Create, Move, Parallel, RankIndex, WorkerDevice
 from devlint.facts.interpreter.objects import sets_by_name
 from devlint.facts.surveys.outline import Outline, argument, dotted, is_open, method, own_nodes, parameters
-from devlint.facts.surveys.transfers import asks_for_device, may_be_cpu, moves
+from devlint.facts.surveys.transfers import Moved, asks_for_device, may_be_cpu, moved_abroad, moves
 from devlint.facts.text.references import last_name
-from devlint.facts.values import CPU, NOTHING, Place, Value, may_be_accelerator
+from devlint.facts.values import CPU, NOTHING, Place, Symbol, Value, may_be_accelerator
 from devlint.model import Origin
 
 _INIT = frozenset({"torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group"})
@@ -78,9 +78,9 @@ def wrapped(o: Outline) -> Iterator[Parallel]:
         ids = argument(node, "device_ids", 1)
         module = values.get("module", values.get("0", NOTHING))
         if ids is None or (isinstance(ids, ast.Constant) and ids.value is None):
-            place = card_of(module)
+            place, reasons = placed(o, node, module)
             if place is not None and place.card and node.args and not qualname.endswith("DistributedDataParallel"):
-                head, given = o.head(node, *module.because[:1]), flow.operand(node.args[0], module)
+                head, given = o.head(node, *reasons), flow.operand(node.args[0], module)
                 yield Parallel(*head, "DataParallel", "module-elsewhere", given, (), "cuda:0", str(place), None)
             continue
         numbers = literal_ids(ids)
@@ -116,8 +116,9 @@ def wrapped(o: Outline) -> Iterator[Parallel]:
             yield Parallel(*o.head(node), "DataParallel", "every", operand, numbers, "", "", flag)
         if not numbers:
             continue
-        place = card_of(module)
+        place, reasons = placed(o, node, module)
         if place is not None and place.card != numbers[0]:
+            head = o.head(node, *reasons)
             expected = f"cuda:{numbers[0]}"
             yield Parallel(*head, "DataParallel", "module-elsewhere", operand, numbers, expected, str(place), flag)
         elif len(numbers) > 1 and not chosen:
@@ -132,6 +133,39 @@ def literal_ids(node: ast.expr) -> tuple[int, ...]:
         return tuple(numbers) if len(numbers) == len(node.elts) else ()
     match = re.fullmatch(r"(?:list\()?range\((\d+)\)\)?", ast.unparse(node))
     return tuple(range(int(match[1]))) if match and int(match[1]) <= 64 else ()
+
+
+def placed(o: Outline, wrapper: ast.Call, module: Value) -> tuple[Place | None, tuple[Origin, ...]]:
+    """The card that a wrapped module is on, and why: where it was, or where a later statement moves the wrapper."""
+    for event in moves(o):
+        if event.target is not None and is_move_of(o, event, wrapper):
+            place = card_of(event.target) or chosen_card(o, event.node, event.target)
+            return place, (Origin(event.span, "the module is moved here"),)
+    return card_of(module) or chosen_card(o, wrapper, module), module.because[:1]
+
+
+def is_move_of(o: Outline, move: Move, wrapper: ast.Call) -> bool:
+    """Whether a move is one of a wrapper itself, or of its name in a later statement of the same block."""
+    statement, later = o.statement(wrapper), o.statement(move.node)
+    if move.receiver.node is wrapper or statement is None or later is None:
+        return move.receiver.node is wrapper
+    if not isinstance(statement, ast.Assign) or statement.value is not wrapper or len(statement.targets) != 1:
+        return False
+    block = o.block(statement)
+    is_later = later in block and block.index(later) > block.index(statement)
+    return is_later and move.receiver.text == dotted(statement.targets[0])
+
+
+def chosen_card(o: Outline, place: ast.AST, value: Value) -> Place | None:
+    """The one card of a device that a name stands for: `"cuda:1" if torch.cuda.is_available() else "cpu"`."""
+    (symbol,) = value.device if len(value.device) == 1 else (None,)
+    bound = o.assignments(symbol.name, place) if isinstance(symbol, Symbol) else []
+    if len(bound) != 1 or bound[0] is None:
+        return None
+    texts = {n.value for n in ast.walk(bound[0]) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    cards = texts - {"cpu"}
+    match = re.fullmatch(r"cuda:(\d+)", cards.pop()) if len(cards) == 1 else None
+    return Place("cuda", int(match[1])) if match is not None and "cpu" in texts else None
 
 
 def card_of(value: Value) -> Place | None:
@@ -494,6 +528,31 @@ def workers(o: Outline) -> Iterator[WorkerDevice]:
     if "spawn" not in text and "forkserver" not in text:
         yield from forked(o)
         yield from loaded(o)
+        yield from collated_abroad(o)
+
+
+def collated_abroad(o: Outline) -> Iterator[WorkerDevice]:
+    """Loaders with worker processes whose `collate_fn`, of another file, moves what it puts together to an accelerator."""
+    for call in o.calls:
+        number, collate = argument(call, "num_workers", 5), argument(call, "collate_fn", 6)
+        if collate is None or number is None or (isinstance(number, ast.Constant) and not number.value):
+            continue
+        if is_open(call) or not (o.qualname(call.func) or "").endswith("DataLoader"):
+            continue
+        moved = moved_abroad(o, collate)
+        if moved is not None and is_named(moved):
+            origin = moved.origin("the batch is moved here")
+            yield WorkerDevice(*o.head(collate, origin), "collate", o.flow.text(collate))
+
+
+def is_named(moved: Moved) -> bool:
+    """Whether a move itself, or what its device is bound to, names an accelerator."""
+    o, call = moved.outline, moved.call
+    given = call.args[0] if call.args else None
+    if method(call) == "cuda" or given is None:
+        return True
+    known = [o.flow.text(value) for value in o.assignments(dotted(given) or "", given) if value is not None]
+    return any(word in text for text in known for word in ("cuda", "accelerator", "xpu", "mps", "npu"))
 
 
 def loaded(o: Outline) -> Iterator[WorkerDevice]:

@@ -78,7 +78,7 @@ def leaves_and_returns(tree: ast.Module, flow: Flow, text: str) -> bool:
 
 
 def works_in_workers(tree: ast.Module, flow: Flow, text: str) -> bool:
-    if ("Process" in text or "Pool(" in text) and "cuda" in text:
+    if (("Process" in text or "Pool(" in text) and "cuda" in text) or ("num_workers" in text and "collate_fn" in text):
         return True
     names = flow.collators | {"__getitem__"}
     events = (e for e in flow.events.values() if isinstance(e, (Move, Create)))

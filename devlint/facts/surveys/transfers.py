@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from devlint.facts.events import Create, EarlyRead, LoopMove, Move, Pin, RoundTrip, UnpinnedCopy
 from devlint.facts.surveys.outline import (
@@ -461,7 +462,7 @@ def host_of(o: Outline, node: ast.expr, taint: dict[str, tuple[ast.expr, ...]]) 
 
 def pins(o: Outline) -> Iterator[Pin]:
     flow = o.flow
-    collates: dict[tuple[ast.AST | None, str], ast.Call | None] = {}
+    collates: dict[tuple[ast.AST | None, str], Moved | None] = {}
     for node, values in flow.watched.items():
         if not isinstance(node, ast.Call):
             continue
@@ -483,9 +484,11 @@ def pins(o: Outline) -> Iterator[Pin]:
                 collates[key] = moved_by(o, node, collate)
             moved = collates[key]
             if moved is not None:
-                origin = flow.origin(moved, "the batch is moved here, before it is pinned")
                 yield Pin(
-                    *o.head(flag.value, origin), "collated", flow.operand(collate, Value("unknown")), flow.span(flag)
+                    *o.head(flag.value, moved.origin("the batch is moved here, before it is pinned")),
+                    "collated",
+                    flow.operand(collate, Value("unknown")),
+                    flow.span(flag),
                 )
             continue
         if is_open(node):
@@ -497,8 +500,19 @@ def pins(o: Outline) -> Iterator[Pin]:
     yield from unguarded_pins(o)
 
 
-def moved_by(o: Outline, loader: ast.Call, collate: ast.expr) -> ast.Call | None:
-    """Where a `collate_fn` of the file moves what it puts together to a device, and asks for none."""
+class Moved(NamedTuple):
+    """A move, and the file in which it stands; None for the one under analysis."""
+
+    call: ast.Call
+    outline: Outline
+    path: str | None = None
+
+    def origin(self, text: str) -> Origin:
+        return Origin(self.outline.flow.span(self.call), text, self.path)
+
+
+def moved_by(o: Outline, loader: ast.Call, collate: ast.expr) -> Moved | None:
+    """Where a `collate_fn` of the project moves what it puts together to a device, and asks for none."""
     name, class_ = last_name(collate), o.nearest(loader, ast.ClassDef)
     home = class_ if isinstance(collate, ast.Attribute) else None
     for function in o.functions:
@@ -506,12 +520,33 @@ def moved_by(o: Outline, loader: ast.Call, collate: ast.expr) -> ast.Call | None
             continue
         if isinstance(collate, ast.Name) and isinstance(o.parent.get(function), ast.ClassDef):
             continue
-        for call in inside(function.body):
-            if not isinstance(call, ast.Call) or any(_ASKS.search(test) for test in o.tests(call)):
-                continue
-            target = call.args[0] if method(call) == "to" and call.args else None
-            if method(call) == "cuda" or (target is not None and is_no_host(o, target, call)):
-                return call
+        call = moved_in(o, function)
+        if call is not None:
+            return Moved(call, o)
+    return moved_abroad(o, collate)
+
+
+def moved_abroad(o: Outline, function: ast.expr) -> Moved | None:
+    """Where a function of another file moves what it is given to a device, and asks for none."""
+    flow, qualname = o.flow, o.qualname(function)
+    if qualname is None and isinstance(function, ast.Name) and o.module_function(function.id) is None:
+        qualname = flow.by_star(function.id)
+    found = flow.find(qualname) if qualname is not None else None
+    if found is None or found.kind != "function" or found.loaded is None or found.flow is None:
+        return None
+    node, there = found.loaded.function(found.short), Outline(found.loaded.tree, found.flow)
+    call = moved_in(there, node) if node is not None else None
+    return Moved(call, there, found.path) if call is not None else None
+
+
+def moved_in(o: Outline, function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.Call | None:
+    """The first move of a function to a device that is not the CPU for sure, under no condition that asks for the device."""
+    for call in inside(function.body):
+        if not isinstance(call, ast.Call) or any(_ASKS.search(test) for test in o.tests(call)):
+            continue
+        target = call.args[0] if method(call) == "to" and call.args else None
+        if method(call) == "cuda" or (target is not None and is_no_host(o, target, call)):
+            return call
     return None
 
 
