@@ -40,7 +40,8 @@ def new(tree: ast.Module, source: Source, linter: Linter | None) -> object:
     """The inference of `devlint/inference`, as the engine asks for it."""
     if linter is None:
         return infer(tree, source, None)
-    return infer(tree, source, linter.load_tree, (), linter.neighbours(os.path.abspath(source.path)))
+    around = linter.neighbours(os.path.abspath(source.path))
+    return infer(tree, source, linter.load_tree, (), around, session=linter.session)
 
 
 def main(root: Path, analysis: Analysis, part: int, of: int) -> None:

@@ -84,6 +84,13 @@ class Observer(Watch):
         if self.reads_clocks:
             self.clocks.called(instance)
 
+    def recalled(self, instance: Instance) -> None:
+        """A call that an earlier check read, in another file."""
+        function = instance.summary.function
+        if function is not None:
+            self.calls.setdefault(id(function.node), []).append(instance)
+            self.clocks.read.add(id(instance.node))
+
     def left(self, frame: Frame, node: ast.expr) -> None:
         """The body of a `with` statement was left."""
         if self.reads_clocks:

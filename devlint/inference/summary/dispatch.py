@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from devlint.inference.summary.frame import Frame
@@ -60,14 +59,17 @@ def peek(frame: Frame, node: ast.expr) -> Value | None:
         return evaluate(frame, node)
 
 
-@contextmanager
-def silent(frame: Frame) -> Iterator[None]:
+class silent:
     """Nothing that is evaluated inside is recorded."""
-    constraints, asks = frame.constraints, set(frame.site.asks)
-    frame.constraints = []
-    try:
-        yield
-    finally:
-        frame.constraints = constraints
-        frame.site.asks.clear()
-        frame.site.asks.update(asks)
+
+    __slots__ = ("asks", "constraints", "frame")
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+
+    def __enter__(self) -> None:
+        self.constraints, self.asks = self.frame.constraints, self.frame.site.asks
+        self.frame.constraints, self.frame.site.asks = [], set(self.asks)
+
+    def __exit__(self, *error: object) -> None:
+        self.frame.constraints, self.frame.site.asks = self.constraints, self.asks

@@ -31,13 +31,12 @@ from devlint.inference.terms.values import NOTHING, TENSORS, Identity, Value, gi
 class Summaries(Protocol):
     """What gives a run the summaries of other functions, the module level of files, and new objects."""
 
-    nested: dict[int, Function]
-    nested_classes: dict[int, Class]
-
     @property
     def watch(self) -> Watch | None: ...
 
     def module_level(self, file: File) -> Frame: ...
+
+    def nest(self, node: ast.AST, definition: Function | Class) -> None: ...
 
     def call(self, frame: Frame, function: Function, me: Value | None, arguments: Any, node: ast.AST) -> Value: ...
 

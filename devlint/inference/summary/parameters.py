@@ -194,8 +194,13 @@ def _is_view(node: ast.expr) -> bool:
 def used_as_tensors(file: File, function: Function, roots: frozenset[str], beside: bool = False) -> frozenset[Path]:
     """The access paths that the body uses as only a tensor can be used, before it binds their names itself.
 
-    `beside`: a protocol calls the function with tensors, so that what is indexed in several dimensions is one and no array.
+    `roots`: the names of its arguments and of its object. `beside`: a protocol calls the function with tensors, so that what
+    is indexed in several dimensions is one and no array.
     """
+    return file.once(("tensors", id(function.node), beside), lambda: _used_as_tensors(file, function, roots, beside))
+
+
+def _used_as_tensors(file: File, function: Function, roots: frozenset[str], beside: bool) -> frozenset[Path]:
     found: list[tuple[Path, int]] = []
     either: set[str] = set()
     read: dict[Path, set[str]] = {}

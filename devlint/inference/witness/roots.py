@@ -282,9 +282,8 @@ def before_any_move(class_: Class) -> frozenset[str]:
         if not isinstance(base, Class):
             continue
         own = {id(function.node) for function in base.methods.values() if function.name == "__init__"}
-        for function, nodes in base.file.nodes.items():
-            names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-            (early if function in own else later).update(names)
+        for function in base.file.nodes:
+            (early if function in own else later).update(base.file.attributes_of(function))
     return frozenset(early - later)
 
 
