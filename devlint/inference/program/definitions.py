@@ -110,6 +110,10 @@ class File:
             ("attributes", function), lambda: frozenset(each.attr for each in nodes if type(each) is ast.Attribute)
         )
 
+    def attributes(self) -> frozenset[str]:
+        """The names of the attributes that the file mentions."""
+        return self.once("attributes", lambda: frozenset[str]().union(*map(self.attributes_of, self.nodes)))
+
     def nodes_of(self, function: ast.AST) -> list[ast.AST]:
         """The names, attributes, items and calls in a function, those in functions inside it left out."""
         return self.nodes.get(id(function), [])

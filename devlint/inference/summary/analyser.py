@@ -71,6 +71,7 @@ class Analyser:
         self.called: set[int] = set()  # the nodes of the functions that some call leads to
         self.tops: dict[str, Frame] = {}
         self.stories: dict[int, stories.Story | None] = {}
+        self.settled: dict[int, stories.Settled | None] = {}  # by a class: its object when its methods may have run
         self.handed: dict[int, set[str]] = {}  # by an operation: what calls handed to it
         self.nested: dict[int, Function] = {}  # those that no file lists: inside functions, or bound to a name again
         self.nested_classes: dict[int, Class] = {}  # such classes, by the identity of their nodes
@@ -541,7 +542,7 @@ class Analyser:
 
     def _keep_constraints(self, frame: Frame, instance: Instance) -> None:
         """Keep the constraints that a call leaves open or breaks, and what it hands to each."""
-        kept = instance.constraints()
+        kept = [each for each in instance.constraints() if not each.settled or frame.is_reached(each)]
         for node, status in instance.handed:
             self.handed.setdefault(node, set()).add(status)
             if self.shared is not None:

@@ -62,14 +62,15 @@ def peek(frame: Frame, node: ast.expr) -> Value | None:
 class silent:
     """Nothing that is evaluated inside is recorded."""
 
-    __slots__ = ("asks", "constraints", "frame")
+    __slots__ = ("asks", "constraints", "frame", "stops")
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
 
     def __enter__(self) -> None:
         self.constraints, self.asks = self.frame.constraints, self.frame.site.asks
-        self.frame.constraints, self.frame.site.asks = [], set(self.asks)
+        self.stops = self.frame.stops
+        self.frame.constraints, self.frame.site.asks, self.frame.stops = [], set(self.asks), []
 
     def __exit__(self, *error: object) -> None:
-        self.frame.constraints, self.frame.site.asks = self.constraints, self.asks
+        self.frame.constraints, self.frame.site.asks, self.frame.stops = self.constraints, self.asks, self.stops

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from devlint.inference.library.protocols import is_torch_module
-from devlint.inference.objects.heap import Thing, is_touched
+from devlint.inference.objects.heap import Thing
 from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.devices import device_of
+from devlint.inference.summary.effects import effects_of
 from devlint.inference.summary.first_failure import always_fails
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import LEAVING, Constraint, Operand, Step, Summary
@@ -458,9 +459,8 @@ class Instance:
     def apply(self) -> None:
         """Do to the caller's objects what the function does to what it is given."""
         self._conditions.clear()  # what follows asks for objects that are changed by then
-        for identity, thing in list(self.summary.heap.things.items()):
-            if identity[0] == "path" and is_touched(thing):
-                self._apply(identity, thing)
+        for identity, thing in effects_of(self.summary):
+            self._apply(identity, thing)
 
     def _apply(self, identity: Identity, thing: Thing) -> None:
         target = self._objects(identity)

@@ -288,6 +288,7 @@ def _ends(frame: Frame, body: list[ast.stmt]) -> bool:
 
 def _catch(frame: Frame, start: int, end: int) -> None:
     """The program goes on after a failure of these operations."""
+    frame.stops = []
     frame.constraints[start:end] = [each._replace(caught=True) for each in frame.constraints[start:end]]
 
 

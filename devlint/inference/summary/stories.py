@@ -354,6 +354,13 @@ class Settled:
 
 def settled(analyser: Analyser, class_: Class) -> Settled | None:
     """The object of a class, and what each of its methods makes of it."""
+    key = id(class_)
+    if key not in analyser.settled:
+        analyser.settled[key] = _settle(analyser, class_)
+    return analyser.settled[key]
+
+
+def _settle(analyser: Analyser, class_: Class) -> Settled | None:
     story = story_of(analyser, class_)
     if story is None:
         return None
