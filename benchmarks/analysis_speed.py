@@ -71,9 +71,12 @@ def seconds(analysis: Analysis, source: Source, linter: Linter | None) -> float:
     """CPU seconds for one file."""
     start = time.process_time()
     project = linter.project if linter is not None else None
-    tree = parse(source) if project is None else project.parsed(source).tree
+    loaded = project.parsed(source) if project is not None else None
+    tree = loaded.tree if loaded is not None else parse(source)
     gc.freeze()
     analysis(tree, source, linter)
+    if project is not None and loaded is not None:
+        project.offer(loaded)  # as a run does for those that import the file
     gc.collect(0)
     gc.freeze()
     return time.process_time() - start
