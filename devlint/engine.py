@@ -231,6 +231,7 @@ class Linter:
             from devlint.inference.analysis import Session
 
             self._session = Session(self.load_tree)
+            self.project.spare = self._session.tree_of
         return self._session
 
     def neighbours(self, path: str) -> Neighbours | None:

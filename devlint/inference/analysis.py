@@ -90,6 +90,10 @@ class Session:
         self._analyser.begin(observer, path if observer is not None else "")
         return self._analyser
 
+    def tree_of(self, source: Source) -> ast.Module | None:
+        """The tree that is kept of an imported file, where it is the same text."""
+        return self._project.tree_of(os.path.abspath(source.path), source.raw)
+
     def forget(self) -> None:
         """Read every file again."""
         if self._shared is not None:

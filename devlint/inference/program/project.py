@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from devlint.file_state import SETTLED, FileState
+from devlint.file_state import SETTLED, FileState, content_digest
 from devlint.inference.program.definitions import Class, File, Function, Trail, read_file
 
 #: Directories above an importing file in which an absolute import may start.
@@ -81,6 +81,13 @@ class Project:
     def size(self) -> int:
         """How many files are kept."""
         return len(self._kept) + len(self._checked)
+
+    def tree_of(self, path: str, raw: bytes) -> ast.Module | None:
+        """The tree that is kept of a file with this content."""
+        state, file = self._kept.get(path, (None, None))
+        if state is None or file is None or state.size != len(raw) or state.content != content_digest(raw):
+            return None
+        return file.tree
 
     def is_other(self, path: str, tree: ast.Module, alone: bool) -> bool:
         """Whether what is kept follows from a file with another tree than this one.
