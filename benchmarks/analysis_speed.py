@@ -40,7 +40,8 @@ def new(tree: ast.Module, source: Source, linter: Linter | None) -> object:
     """The inference of `devlint/inference`, as the engine asks for it."""
     if linter is None:
         return infer(tree, source, None)
-    return infer(tree, source, linter.load_tree, (), linter.neighbours(os.path.abspath(source.path)))
+    around = linter.neighbours(os.path.abspath(source.path))
+    return infer(tree, source, linter.load_tree, (), around, session=linter.session)
 
 
 def main(root: Path, analysis: Analysis, part: int, of: int) -> None:
@@ -70,9 +71,12 @@ def seconds(analysis: Analysis, source: Source, linter: Linter | None) -> float:
     """CPU seconds for one file."""
     start = time.process_time()
     project = linter.project if linter is not None else None
-    tree = parse(source) if project is None else project.parsed(source).tree
+    loaded = project.parsed(source) if project is not None else None
+    tree = loaded.tree if loaded is not None else parse(source)
     gc.freeze()
     analysis(tree, source, linter)
+    if project is not None and loaded is not None:
+        project.offer(loaded)  # as a run does for those that import the file
     gc.collect(0)
     gc.freeze()
     return time.process_time() - start

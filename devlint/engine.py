@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from devlint.facts.project.project import Project
     from devlint.file_state import FileState
+    from devlint.inference.analysis import Session
     from devlint.inference.program.neighbours import Neighbours
     from devlint.project_files import Search
 
@@ -128,6 +129,7 @@ class Linter:
         )
         self._analyse = analyse
         self._project: Project | None = None
+        self._session: Session | None = None
         self._words = tuple({word.encode(): None for rule in self.rules for word in rule.meta.words})
         self._ungated = any(not rule.meta.words for rule in self.rules)
         self._by_event: dict[type[Event], tuple[Rule[Any], ...]] = {}
@@ -221,6 +223,16 @@ class Linter:
             return FileState.of(path), None
         state, loaded = self.project.load(path)
         return state, loaded.tree if loaded is not None else None
+
+    @property
+    def session(self) -> Session | None:
+        """What the checks of this process share; None for an analysis of the caller's."""
+        if self._session is None and self.project is not None:
+            from devlint.inference.analysis import Session
+
+            self._session = Session(self.load_tree)
+            self.project.spare = self._session.tree_of
+        return self._session
 
     def neighbours(self, path: str) -> Neighbours | None:
         """The project around a file; None for an analysis of the caller's."""
@@ -334,7 +346,7 @@ class _Check:
         try:
             found = infer(
                 module, self.source, self.linter.load_tree, self.linter.settings.targets, around, observes=observes,
-                callers=any(rule.reads_callers for rule in self.linter.rules),
+                callers=any(rule.reads_callers for rule in self.linter.rules), session=self.linter.session,
             )  # fmt: skip
         except RecursionError:
             self.add_unreadable(SourceError(_TOO_DEEP, *_deepest(module)))

@@ -18,9 +18,10 @@ from devlint.inference.observed.handed import run_again
 from devlint.inference.observed.standing import Standing
 from devlint.inference.program.definitions import File
 from devlint.inference.program.neighbours import Neighbours
-from devlint.inference.program.project import Project
+from devlint.inference.program.project import Changed, Project
 from devlint.inference.summary.analyser import Analyser
 from devlint.inference.summary.frame import Frame
+from devlint.inference.summary.shared import Shared
 from devlint.inference.witness.model import Mismatch
 from devlint.inference.witness.roots import mismatches, read_callers
 from devlint.source import Source
@@ -32,6 +33,10 @@ MISMATCHES = frozenset({"DEV101", "DEV102", "DEV103", "DEV104", "DEV109"})
 #: The rules that the inference answers in place of the analysis in `devlint/facts`.
 CODES = MISMATCHES | {"DEV301"}
 _RECURSION = 6_000
+#: How often a check begins again because files change while it runs.
+TRIES = 2
+#: Files that a session keeps.
+KEPT = 1_000
 
 Load = Callable[[str], tuple[FileState, ast.Module | None]]
 
@@ -61,6 +66,41 @@ class Result(NamedTuple):
     read: dict[str, FileState]
 
 
+class Session:
+    """The checks of one process, one after the other: what is read of a file that one of them imports serves the others.
+
+    It keeps at most `KEPT` files, and forgets everything once a file is another one than was read.
+    """
+
+    def __init__(self, load: Load | None, keeps: bool = True) -> None:
+        """`keeps`: there is more than one check."""
+        self._shared = Shared() if keeps else None
+        self._project = Project(load)
+        self._analyser = Analyser(self._project, None, self._shared)
+        self._clocks: bool | None = None
+
+    def begin(self, path: str, tree: ast.Module, observer: Observer | None) -> Analyser:
+        """What a new check of a file begins with."""
+        clocks = observer.reads_clocks if observer is not None else None
+        project = self._project
+        is_other = project.is_other(path, tree, observer is not None)
+        if is_other or clocks is not self._clocks or project.size > KEPT or project.has_other_modules():
+            self._clocks = clocks
+            self.forget()
+        self._analyser.begin(observer, path if observer is not None else "")
+        return self._analyser
+
+    def tree_of(self, source: Source) -> ast.Module | None:
+        """The tree that is kept of an imported file, where it is the same text."""
+        return self._project.tree_of(os.path.abspath(source.path), source.raw)
+
+    def forget(self) -> None:
+        """Read every file again."""
+        if self._shared is not None:
+            self._shared.forget()
+        self._project.forget()
+
+
 def infer(
     tree: ast.Module,
     source: Source,
@@ -69,21 +109,44 @@ def infer(
     around: Neighbours | None = None,
     observes: Collection[type[Inferred]] = (),
     callers: bool = False,
+    session: Session | None = None,
 ) -> Result:
     """The mismatches of a file, and the events of the types that it `observes`; `Inferred` stands for all of them.
 
-    `callers`: the events also say what calls in other files hand over.
+    `callers`: the events also say what calls in other files hand over. `session`: the checks of which this is one.
     """
-    project = Project(load)
-    reads_clocks = any(issubclass(InferredReading, kind) for kind in observes)
-    observer = Observer(os.path.abspath(source.path), reads_clocks) if observes else None
-    analyser = Analyser(project, observer)
-    found = [event for event, _ in judged(analyser, tree, source, targets, around)]
-    if observer is not None and callers and around is not None:
-        _read_callers(analyser, observer, around)
-    texts = Texts(os.path.abspath(source.path), source, around.source if around is not None else None)
-    observed = _observed(analyser, observer, texts, tuple(observes)) if observer is not None else []
-    return Result(found, observed, project.read)
+    asked = _Asked(tree, source, targets, around, tuple(observes), callers)
+    if session is not None:
+        for _ in range(TRIES):
+            try:
+                return asked.answer(session)
+            except Changed:
+                session.forget()
+    return asked.answer(Session(load, keeps=False))
+
+
+class _Asked(NamedTuple):
+    """What is asked of one file: see `infer`."""
+
+    tree: ast.Module
+    source: Source
+    targets: tuple[str, ...]
+    around: Neighbours | None
+    observes: tuple[type[Inferred], ...]
+    callers: bool
+
+    def answer(self, session: Session) -> Result:
+        """What is inferred. Raises Changed where a file is not what an earlier check read."""
+        path = os.path.abspath(self.source.path)
+        reads_clocks = any(issubclass(InferredReading, kind) for kind in self.observes)
+        observer = Observer(path, reads_clocks) if self.observes else None
+        analyser = session.begin(path, self.tree, observer)
+        found = [event for event, _ in judged(analyser, self.tree, self.source, self.targets, self.around)]
+        if observer is not None and self.callers and self.around is not None:
+            _read_callers(analyser, observer, self.around)
+        texts = Texts(path, self.source, self.around.source if self.around is not None else None)
+        observed = _observed(analyser, observer, texts, self.observes) if observer is not None else []
+        return Result(found, observed, analyser.project.read)
 
 
 def _read_callers(analyser: Analyser, observer: Observer, around: Neighbours) -> None:

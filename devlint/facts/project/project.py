@@ -158,6 +158,8 @@ class Project:
         self._cut = False  # something that was asked for is being found already
         self._size = 0
         self._last: Loaded | None = None
+        #: Gives the tree of a source, where something else keeps it.
+        self.spare: Callable[[Source], ast.Module | None] | None = None
 
     def load(self, path: str) -> tuple[FileState, Loaded | None]:
         """The state of a file and what it holds; None when it cannot be read or parsed, or is too large."""
@@ -230,7 +232,8 @@ class Project:
             if loaded is not None and (loaded.source is source or loaded.source.raw == source.raw):
                 if loaded.source.path == source.path:
                     return loaded
-        tree = parse(source)
+        kept = self.spare(source) if self.spare is not None else None
+        tree = kept if kept is not None else parse(source)
         self._last = Loaded(source, tree, collect_imports(tree))
         return self._last
 

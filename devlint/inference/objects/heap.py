@@ -7,9 +7,9 @@ its template, or further given values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from devlint.inference.library.protocols import is_torch_module
 from devlint.inference.terms.conditions import ALWAYS, Condition, of_a_round
@@ -32,13 +32,18 @@ from devlint.inference.terms.values import (
     Value,
     given,
     given_device,
+    lost,
     merge,
     merge_all,
+    placed,
     something,
 )
 
 if TYPE_CHECKING:
     import ast
+
+#: Makes a named tuple of all its parts.
+_new: Final[Callable[..., Any]] = tuple.__new__
 
 #: The field that stands for any item of a list, a dict or a container of modules.
 ITEM = "[]"
@@ -66,7 +71,15 @@ class Thing(NamedTuple):
     unread: bool = False
 
     def with_field(self, entry: str, value: Value) -> Thing:
-        return self._replace(fields={**self.fields, entry: value})
+        return self.with_fields({**self.fields, entry: value})
+
+    def with_fields(self, fields: dict[str, Value]) -> Thing:
+        """The same thing with other fields. It is asked for so often that `_replace` counts."""
+        return _new(Thing, (self[0], self[1], self[2], fields, *self[4:]))  # type: ignore[no-any-return]
+
+    def at_home(self, home: Places | None) -> Thing:
+        """The same thing somewhere else."""
+        return _new(Thing, (self[0], self[1], home, *self[3:]))  # type: ignore[no-any-return]
 
 
 class Template(NamedTuple):
@@ -126,17 +139,19 @@ class Heap:
 
     def _of_template(self, identity: Identity, template: Template, entry: str) -> Value | None:
         value = template.thing.fields.get(entry)
+        source = template.heap
         if value is None and entry.startswith("["):
-            value = template.heap._any_item(template.thing, entry)
+            value = source._any_item(template.thing, entry)
         if value is None and template.thing.template is not None:
-            value = template.heap._of_template(identity, template.thing.template, entry)
+            source = Heap()  # a template stays what it is
+            value = source._of_template(identity, template.thing.template, entry)
         if value is None:
             return None
         if identity[0] == "path" and len(identity[1]) < DEPTH:
             return self.symbolic(
                 value,
                 (*identity[1], entry),
-                template.heap,
+                source,
                 registered_in=identity if template.thing.registers else None,
             )
         return something()._replace(kind=value.kind)
@@ -205,7 +220,10 @@ class Heap:
 
     def resolve(self, places: Places) -> Places:
         """Places without the homes of modules: each is where the module is now."""
-        if not any(each.atom.tag == "home" for each in places):
+        for each in places:
+            if each.atom.tag == "home":
+                break
+        else:
             return places
         found: list[Alternative] = []
         for each in places:
@@ -225,7 +243,7 @@ class Heap:
     def settled(self, value: Value) -> Value:
         """A value with the homes of modules resolved."""
         places = self.resolve(value.places)
-        return value if places is value.places else value._replace(places=places)
+        return value if places is value.places else placed(value, places)
 
     def gather(self, identity: Identity, seen: set[Identity] | None = None) -> None:
         """The parts that a module registers are where the module is, wherever its constructor made them."""
@@ -234,7 +252,7 @@ class Heap:
             for part in value.objects if value.kind == "module" else ():
                 if part not in seen:
                     seen.add(part)
-                    self.put(part, self.get(part)._replace(home=single(home_of(identity))))
+                    self.put(part, self.get(part).at_home(single(home_of(identity))))
                     self.gather(part, seen)
 
     def has_layers(self, identity: Identity, depth: int = 0) -> bool:
@@ -278,7 +296,7 @@ class Heap:
         if not key.startswith("[") or key == ITEM or not old.places:
             return old
         atoms = {each.atom for each in (*old.places, *new.places)}
-        return old if len(atoms) <= 1 else old._replace(places=nowhere(), path=None)
+        return old if len(atoms) <= 1 else lost(old)
 
     def add(self, objects: tuple[Identity, ...], value: Value) -> None:
         """Put one more item into a list or a set. The others stay what they are."""
@@ -317,12 +335,8 @@ class Heap:
             return
         seen.add(identity)
         thing = self.get(identity)
-        self.put(
-            identity,
-            thing._replace(
-                home=places if not thing.many or all(p.atom.tag == "unknown" for p in places) else nowhere()
-            ),
-        )
+        is_sure = not thing.many or all(p.atom.tag == "unknown" for p in places)
+        self.put(identity, thing.at_home(places if is_sure else nowhere()))
         if thing.kind not in ("module", "list", "dict", "unknown"):
             return
         for value in thing.fields.values():
@@ -338,16 +352,10 @@ class Heap:
             seen.add(identity)
             thing = self.get(identity)
             fields = {entry: self._forgotten(value, seen) for entry, value in thing.fields.items()}
-            self.put(
-                identity,
-                thing._replace(
-                    home=nowhere(),
-                    fields=fields,
-                    template=None if thing.kind in ("list", "dict") else thing.template,
-                    whole=False,
-                    unread=True,
-                ),
-            )
+            template = None if thing.kind in ("list", "dict") else thing.template
+            kind, class_, _, _, _, many, _, stateless, node, registers, _ = thing
+            made = (kind, class_, nowhere(), fields, template, many, False, stateless, node, registers, True)
+            self.put(identity, _new(Thing, made))
             if thing.template is not None:
                 self._forget_template(identity, thing.template, seen)
 
@@ -363,7 +371,8 @@ class Heap:
             self.forget(value.objects, seen)
             return value
         if value.kind in ("tensor", "batch", "tensors", "unknown", "device", "none"):
-            return Value("unknown" if value.kind in ("none", "device") else value.kind, nowhere(), proved=value.proved)
+            kind = "unknown" if value.kind in ("none", "device") else value.kind
+            return _new(Value, (kind, nowhere(), (), None, None, None, None, value.proved, None, None))  # type: ignore[no-any-return]
         return value
 
     def reachable(self, value: Value) -> Iterator[Identity]:

@@ -39,6 +39,9 @@ class Observer(Watch):
         self.reads_clocks = reads_clocks
         self.seen: dict[int, dict[Frame, Sight]] = {}  # by the identity of the expression's node
         self.calls: dict[int, list[Instance]] = {}  # by the identity of the called function's node
+        self._holders: dict[
+            str, list[list[Instance]]
+        ] = {}  # the calls, by what an object keeps that is handed over there
         self.runs: dict[Frame, list[Instance]] = {}  # the runs with what calls hand over, and these calls
         #: By a name for a method: the object, and the method.
         self.bound: dict[tuple[int, Frame], tuple[Sight, str]] = {}
@@ -77,12 +80,26 @@ class Observer(Watch):
         function = instance.summary.function
         if function is None:
             return
-        self.calls.setdefault(id(function.node), []).append(instance)
+        self._keep(instance, function)
         if function.file.path == self.path and is_real(instance):
             frame = replace(instance.frame, state=instance.frame.state.copy())
             self._then[id(instance)] = Instance(frame, instance.summary, instance.bindings, instance.node)
         if self.reads_clocks:
             self.clocks.called(instance)
+
+    def _keep(self, instance: Instance, function: Function) -> None:
+        calls = self.calls.setdefault(id(function.node), [])
+        if not calls and function.owner is not None:
+            holder = function.owner.name if function.name == "__init__" else f"{function.owner.name}.{function.name}"
+            self._holders.setdefault(holder, []).append(calls)
+        calls.append(instance)
+
+    def recalled(self, instance: Instance) -> None:
+        """A call that an earlier check read, in another file."""
+        function = instance.summary.function
+        if function is not None:
+            self._keep(instance, function)
+            self.clocks.read.add(id(instance.node))
 
     def left(self, frame: Frame, node: ast.expr) -> None:
         """The body of a `with` statement was left."""
@@ -100,20 +117,13 @@ class Observer(Watch):
     def holding(self, root: str) -> Iterator[tuple[Instance, str]]:
         """The calls that hand over what a root stands for: an argument of a constructor, or of a method that binds a field."""
         holder, _, name = root.rpartition(":")
-        for instances in self.calls.values():
-            function = instances[0].summary.function
-            if function is not None and function.owner is not None and _holds(function, holder):
-                yield from ((each, name) for each in instances if is_real(each))
+        for instances in self._holders.get(holder, ()):
+            yield from ((each, name) for each in instances if is_real(each))
 
 
 def is_real(instance: Instance) -> bool:
     """Whether the code makes a call, and not the inference to see what would come of it."""
     return not isinstance(instance.node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module))
-
-
-def _holds(function: Function, holder: str) -> bool:
-    owner = function.owner.name if function.owner is not None else ""
-    return holder == (owner if function.name == "__init__" else f"{owner}.{function.name}")
 
 
 def sight_of(frame: Frame, value: Value) -> Sight:

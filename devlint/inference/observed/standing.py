@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from devlint.inference.observed.collect import Observer, Sight
 from devlint.inference.observed.handed import CALLS
-from devlint.inference.program.definitions import Class, File, binding_of
+from devlint.inference.program.definitions import File, binding_of
 from devlint.inference.summary import stories
 from devlint.inference.summary.analyser import Analyser
 from devlint.inference.summary.frame import Frame
@@ -33,7 +33,6 @@ class Standing:
         self.analyser = analyser
         self.observer = observer
         self.file = file
-        self._settled: dict[int, stories.Settled | None] = {}
         self._objects: dict[Frame, Instance | None] = {}
         self._moved: tuple[int, frozenset[str]] = (0, frozenset())  # of so many files
 
@@ -73,16 +72,11 @@ class Standing:
         class_ = frame.receiver or function.owner
         if function.name == "__init__" or function.name in before_any_move(class_):
             return None  # its object is not complete
-        settled, summary = self._settle(class_), self.analyser.summary(function, class_)
+        settled, summary = stories.settled(self.analyser, class_), self.analyser.summary(function, class_)
         if settled is None or summary is None:
             return None
         there = replace(settled.story.frame, state=settled.before(function), condition=frozenset())
         return Instance(there, summary, {"self": settled.story.me}, function.node)
-
-    def _settle(self, class_: Class) -> stories.Settled | None:
-        if id(class_) not in self._settled:
-            self._settled[id(class_)] = stories.settled(self.analyser, class_)
-        return self._settled[id(class_)]
 
     # -- what calls hand over
 

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from devlint import knowledge
 from devlint.inference.library import protocols
 
+Answer = TypeVar("Answer")
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Finder(Protocol):
-    """Finds what a qualified name, as a file writes it, stands for in the project."""
+    """Finds what a qualified name, as a file writes it, stands for in the project. It knows which files answers follow from.
+
+    `epoch` changes with who asks.
+    """
+
+    @property
+    def epoch(self) -> int: ...
 
     def find(self, asker: File, name: str) -> File | Function | Class | None: ...
+
+    def followed(self) -> AbstractContextManager[Trail]: ...
+
+    def look(self, trail: Trail) -> None: ...
+
+
+#: The files that an answer follows from, by their paths.
+Trail: TypeAlias = "dict[str, File | None]"
 
 
 @dataclass(eq=False, slots=True)
@@ -79,6 +95,25 @@ class File:
     moved_outside: frozenset[str] | None = None  # the fields that code moves on other objects, once that was asked
     bound: frozenset[str] | None = None  # the attributes that code binds, "*" for any, once that was asked
 
+    told: dict[Any, Any] = field(default_factory=dict)  # see `once`
+
+    def once(self, asked: Any, answer: Callable[[], Answer]) -> Answer:
+        """What was asked of the text of this file, found out once. The answer must not follow from another file."""
+        if asked not in self.told:
+            self.told[asked] = answer()
+        return self.told[asked]  # type: ignore[no-any-return]
+
+    def attributes_of(self, function: int) -> frozenset[str]:
+        """The names of the attributes that a function, by the identity of its node, mentions."""
+        nodes = self.nodes.get(function, ())
+        return self.once(
+            ("attributes", function), lambda: frozenset(each.attr for each in nodes if type(each) is ast.Attribute)
+        )
+
+    def attributes(self) -> frozenset[str]:
+        """The names of the attributes that the file mentions."""
+        return self.once("attributes", lambda: frozenset[str]().union(*map(self.attributes_of, self.nodes)))
+
     def nodes_of(self, function: ast.AST) -> list[ast.AST]:
         """The names, attributes, items and calls in a function, those in functions inside it left out."""
         return self.nodes.get(id(function), [])
@@ -118,7 +153,7 @@ def read_file(path: str, tree: ast.Module, project: Finder | None) -> File:
 
 
 #: Nodes that hold no expression.
-_EMPTY = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.Constant)
+_EMPTY = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.Constant, ast.MatchSingleton)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 Indexed: TypeAlias = tuple[list[ast.Import | ast.ImportFrom], list[ast.Call], list[ast.Global]]
 
@@ -129,8 +164,9 @@ def _index(file: File) -> Indexed:
     defaults: list[ast.Call] = []
     names: list[ast.Global] = []
     pending: list[tuple[ast.AST, list[ast.AST]]] = [(file.tree, file.nodes.setdefault(id(file.tree), []))]
+    pop, push = pending.pop, pending.append
     while pending:
-        node, bucket = pending.pop()
+        node, bucket = pop()
         kind = type(node)
         if kind in _KEPT:
             bucket.append(node)
@@ -142,16 +178,32 @@ def _index(file: File) -> Indexed:
             imports.append(node)  # type: ignore[arg-type]
         elif kind is ast.Global:
             names.append(node)  # type: ignore[arg-type]
-        for name in node._fields:
+        for name in _PARTS[kind]:
             value = getattr(node, name, None)
             if type(value) is list:
-                pending.extend((each, bucket) for each in value if isinstance(each, ast.AST))
-            elif isinstance(value, ast.AST) and not isinstance(value, _EMPTY):
-                pending.append((value, bucket))
+                for each in value:
+                    push((each, bucket))
+            elif value is not None:
+                push((value, bucket))
     imports.reverse()
     return imports, defaults, names
 
 
+class _Parts(dict[type, tuple[str, ...]]):
+    """By a type of nodes: its fields that hold expressions or statements, or nodes that hold them."""
+
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        fields = () if issubclass(kind, _EMPTY) else getattr(kind, "_fields", ())
+        self[kind] = tuple(name for name in fields if name not in _PLAIN)
+        return self[kind]
+
+
+#: Fields that hold no nodes, or none that matter [Python's library reference, "ast", abstract grammar].
+_PLAIN = frozenset(
+    ["arg", "asname", "attr", "conversion", "ctx", "id", "is_async", "kwd_attrs", "level", "module", "name", "names", "op",
+     "ops", "rest", "simple", "type_comment", "type_ignores"]
+)  # fmt: skip
+_PARTS = _Parts()
 _KEPT = frozenset({ast.Name, ast.Attribute, ast.Subscript, ast.Call})
 _SET_DEFAULT = frozenset({"set_default_device", "set_default_tensor_type"})
 
@@ -228,6 +280,11 @@ class Class:
     setters: dict[str, Function] = field(default_factory=dict)
     values: dict[str, ast.expr] = field(default_factory=dict)
     inner: dict[str, Class] = field(default_factory=dict)
+    _bases: list[Class | str] | None = None
+    _lineage: list[Class | str] | None = None
+    _named_in: Trail = field(default_factory=dict)  # the files that the bases follow from
+    _trail: Trail = field(default_factory=dict)  # those that the lineage follows from
+    _epoch: int = -1  # when they were told last
 
     def __post_init__(self) -> None:
         for node in self.node.body:
@@ -251,10 +308,21 @@ class Class:
     def name(self) -> str:
         return self.node.name
 
-    @cached_property
+    @property
     def lineage(self) -> list[Class | str]:
         """The class and its bases in the order in which attributes are looked for. A string is the qualified name of a base
         that is not of the project, "?" one that cannot be told."""
+        project = self.file.project
+        if self._lineage is None:
+            with project.followed() if project is not None else nullcontext({}) as self._trail:
+                self._lineage = self._linearised()
+        elif project is not None and self._trail and project.epoch != self._epoch:
+            project.look(self._trail)
+        if project is not None:
+            self._epoch = project.epoch
+        return self._lineage
+
+    def _linearised(self) -> list[Class | str]:
         found: list[Class | str] = [self]
         pending: list[Class | str] = list(self.bases)
         while pending:
@@ -265,9 +333,16 @@ class Class:
                     pending = [*each.bases, *pending] if len(each.bases) == 1 else [*pending, *each.bases]
         return found
 
-    @cached_property
+    @property
     def bases(self) -> list[Class | str]:
-        return [base for node in self.node.bases for base in self._base(node)]
+        """The bases that the class itself names."""
+        project = self.file.project
+        if self._bases is None:
+            with project.followed() if project is not None else nullcontext({}) as self._named_in:
+                self._bases = [base for node in self.node.bases for base in self._base(node)]
+        elif project is not None and self._named_in:
+            project.look(self._named_in)
+        return self._bases
 
     def _base(self, node: ast.expr) -> Iterator[Class | str]:
         if isinstance(node, ast.Subscript):  # Generic[T]
@@ -298,9 +373,13 @@ class Class:
         found = self.file.classes.get(name)
         return found if found is not self else None
 
-    @cached_property
+    @property
     def family(self) -> Family:
         """The family of the first base of a library that has one, "unread" where a base cannot be read, else "object"."""
+        return self._family if self.lineage else "object"
+
+    @cached_property
+    def _family(self) -> Family:
         unread = False
         for base in self.lineage:
             if isinstance(base, str):
@@ -310,14 +389,17 @@ class Class:
                 unread = unread or family == "unread"
         return "unread" if unread else "object"
 
-    @cached_property
+    @property
     def is_module(self) -> bool:
         """Whether it is a module: by its bases, or, where one cannot be read, by what only a module does.
 
         That is: it has a `forward`, and its constructor binds parameters or parts, which `torch.nn.Module` registers.
         """
-        if self.family != "unread":
-            return self.family == "Module"
+        family = self.family
+        return family == "Module" if family != "unread" else self._is_like_module
+
+    @cached_property
+    def _is_like_module(self) -> bool:
         init = self.method("__init__")
         return init is not None and self.method("forward") is not None and _binds_parts(init)
 
@@ -355,17 +437,25 @@ class Class:
         """Whether all bases are read, or are known as data."""
         return all(isinstance(base, Class) or protocols.family_of_base(base) != "unread" for base in self.lineage)
 
-    @cached_property
+    @property
     def is_data(self) -> bool:
         """Whether its constructor is made of its annotated fields: a data class or a named tuple."""
+        return bool(self.lineage) and self._is_data
+
+    @cached_property
+    def _is_data(self) -> bool:
         names = {self.file.qualified(d.func if isinstance(d, ast.Call) else d) for d in self.node.decorator_list}
         return not names.isdisjoint(protocols.DATA_CLASS_DECORATORS) or any(
             base in protocols.DATA_CLASS_BASES for base in self.lineage if isinstance(base, str)
         )
 
-    @cached_property
+    @property
     def data_fields(self) -> list[tuple[str, ast.expr, ast.expr | None]]:
         """The fields of a data class in order: name, annotation, default."""
+        return self._data_fields if self.lineage else []
+
+    @cached_property
+    def _data_fields(self) -> list[tuple[str, ast.expr, ast.expr | None]]:
         found: dict[str, tuple[str, ast.expr, ast.expr | None]] = {}
         for each in reversed(self.lineage):
             if isinstance(each, Class):

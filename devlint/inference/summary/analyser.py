@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from devlint.inference.library import protocols
@@ -12,13 +14,14 @@ from devlint.inference.program.project import Project
 from devlint.inference.summary import autograd, escapes, loaders, own_apply, stories, unread_calls
 from devlint.inference.summary import calls as _calls
 from devlint.inference.summary.arguments import Arguments
-from devlint.inference.summary.dispatch import evaluate
+from devlint.inference.summary.dispatch import evaluate, silent
 from devlint.inference.summary.frame import Frame, State, merge_states
 from devlint.inference.summary.instantiate import KEPT, Instance
 from devlint.inference.summary.items import entry_under, keep_parameters
 from devlint.inference.summary.library_modules import birthplace
 from devlint.inference.summary.model import Site, Summary
 from devlint.inference.summary.parameters import declared, documented_tensors, used_as_tensors
+from devlint.inference.summary.shared import Shared
 from devlint.inference.summary.statements import run_block
 from devlint.inference.summary.watching import Watch
 from devlint.inference.terms.conditions import ALWAYS
@@ -38,11 +41,28 @@ VARIANTS = 4
 
 
 class Analyser:
-    """What is known of the functions of a project. One serves one checked file and what it imports."""
+    """What is known of the functions of a project, for one checked file and what it imports.
 
-    def __init__(self, project: Project, watch: Watch | None = None) -> None:
+    With `shared`, one analyser serves all checks of a process, one after the other.
+    """
+
+    DEEPEST = 40
+    VARIANTS = VARIANTS
+
+    def __init__(self, project: Project, watch: Watch | None = None, shared: Shared | None = None) -> None:
         self.project = project
+        self.shared = shared
+        if shared is not None:
+            project.looks = shared.looks
+            project.epoch_of = lambda: shared.epoch
+        self.begin(watch)
+
+    def begin(self, watch: Watch | None, watched: str = "") -> None:
+        """A new check. `watched`: the path of the file that the watch looks at."""
         self.watch = watch
+        self.project.begin()
+        if self.shared is not None:
+            self.shared.begin(watched)
         self.summaries: dict[Key, Summary | None] = {}
         self.shapes: dict[ast.AST | Function, set[Shape]] = {}  # with which a function was read
         self.methods: dict[Class, list[Key]] = {}  # the summaries of the methods of a class
@@ -51,6 +71,7 @@ class Analyser:
         self.called: set[int] = set()  # the nodes of the functions that some call leads to
         self.tops: dict[str, Frame] = {}
         self.stories: dict[int, stories.Story | None] = {}
+        self.settled: dict[int, stories.Settled | None] = {}  # by a class: its object when its methods may have run
         self.handed: dict[int, set[str]] = {}  # by an operation: what calls handed to it
         self.nested: dict[int, Function] = {}  # those that no file lists: inside functions, or bound to a name again
         self.nested_classes: dict[int, Class] = {}  # such classes, by the identity of their nodes
@@ -64,14 +85,99 @@ class Analyser:
     def module_level(self, file: File) -> Frame:
         """The run of a file's module level; while it runs, as far as it got."""
         known = self.tops.get(file.path)
-        if known is None:
-            known = Frame(self, file, None, None, None, Site(None, None, file.path, file.tree))
-            if file.sets_default_device:
-                known.default = nowhere()
-            self.tops[file.path] = known
-            run_block(known, file.tree.body)
-            known.state.dead = False
-        return known
+        shared, key = self.shared, ("top", file)
+        if known is not None:
+            if shared is not None:
+                shared.reads(key)
+            return known
+        if shared is not None:
+            if shared.take(self, key):
+                return self.tops[file.path]
+            shared.start(key, file.path)
+        frame = Frame(self, file, None, None, None, Site(None, None, file.path, file.tree))
+        if file.sets_default_device:
+            frame.default = nowhere()
+        self.tops[file.path] = frame
+        with self._reading(frame):
+            run_block(frame, file.tree.body)
+            frame.state.dead = False
+        return frame
+
+    @contextmanager
+    def _reading(self, result: Any) -> Iterator[None]:
+        """A reading that was started; it ends with this result."""
+        try:
+            yield
+        except BaseException:
+            if self.shared is not None:
+                self.shared.stop()
+            raise
+        if self.shared is not None:
+            self.shared.end(result)
+
+    # -- what is kept for other checks
+
+    def put(self, key: Any, result: Any) -> None:
+        """Something is read, or begins to be (None)."""
+        if key[0] == "top":
+            if result is not None:
+                self.tops[key[1].path] = result
+        elif key[0] == "story":
+            self.stories[id(key[1])] = result
+        elif key in self.summaries:
+            self.summaries[key] = result
+        else:
+            self._enlist(key, result)
+
+    def _enlist(self, key: Key, result: Summary | None) -> None:
+        self.summaries[key] = result
+        self.shapes.setdefault(key[0], set()).add(key[2])
+        if key[1] is not None:
+            self.methods.setdefault(key[1], []).append(key)
+
+    def remove(self, key: Any) -> None:
+        """A summary counts no more: it is to be made again."""
+        self.summaries.pop(key, None)
+        if self.shared is not None:
+            self.shared.drop(key)
+
+    def repeat(self, event: Any) -> None:
+        """Do again what happened while something was read. See `summary/shared.py`."""
+        kind, what = event[0], event[1]
+        if kind == "looks":
+            self.project.file(what)
+        elif kind == "calls":
+            self.called.add(what)
+        elif kind == "hands":
+            self.handed.setdefault(what, set()).add(event[2])
+        elif kind == "nests":
+            self.nest(what, event[2])
+        elif kind == "gives":
+            self.give(what, event[2], event[3])
+        elif kind == "called" and self.watch is not None:
+            self.watch.recalled(what)
+
+    def nest(self, node: ast.AST, definition: Function | Class) -> None:
+        """A function or a class that no file lists: it is inside a function, or bound to a name again."""
+        if isinstance(definition, Function):
+            self.nested[id(node)] = definition
+        else:
+            self.nested_classes[id(node)] = definition
+        if self.shared is not None:
+            self.shared.note("nests", node, definition)
+
+    def give(self, class_: Class, name: str, given_: Any) -> None:
+        """A constructor of a class is given an object of a class."""
+        self.constructed.setdefault(id(class_), {}).setdefault(name, []).append(given_)
+        if self.shared is not None:
+            self.shared.note("gives", class_, name, given_)
+
+    def only_class(self, class_: Class, name: str, more: Sequence[Any] = ()) -> Class | None:
+        """The class of what every constructor call that was read gives for an argument."""
+        found = [*self.constructed.get(id(class_), {}).get(name, ()), *more]
+        first = found[0] if found else None
+        alike = isinstance(first, Class) and first is not class_ and all(each is first for each in found)
+        return first if alike else None
 
     # -- functions
 
@@ -86,29 +192,56 @@ class Analyser:
         early = False
         if class_ is not None and function.name not in _CONSTRUCTORS:
             early = stories.story_of(self, class_) is None and self.is_running(class_.method("__init__"), class_)
-        if key not in self.summaries:
-            self.summaries[key] = None
-            self.shapes.setdefault(key[0], set()).add(shape)
-            if receiver is not None:
-                self.methods.setdefault(receiver, []).append(key)
-            if self.depth < 40:
-                self.depth += 1
-                try:
-                    self.summaries[key] = self._summarise(function, receiver, shape)
-                finally:
-                    self.depth -= 1
+        if key in self.summaries:
+            if self.shared is not None:
+                self.shared.reads(key)
+        elif self.shared is None or not self.shared.take(self, key):
+            self._make(key, function)
         if early and class_ is not None:
             self.early.setdefault(class_, set()).add(key)
-        if function.name == "__init__" and receiver is not None and not shape:
-            for each in self.early.pop(receiver, ()):  # their object was not complete: they are read again
-                self.summaries.pop(each, None)
         return self.summaries[key]
+
+    def _make(self, key: Key, function: Function) -> None:
+        """Make a summary, unless calls are too deep."""
+        if self.shared is not None:
+            self.shared.start(key, function.file.path)
+        self._enlist(key, None)
+        if self.depth >= self.DEEPEST:
+            if self.shared is not None:
+                self.shared.fails()
+                self.shared.end(None)
+            return
+        self.depth += 1
+        try:
+            self.summaries[key] = self._summarise(function, key[1], key[2])
+            self._read_again(function, key)
+        except BaseException:
+            if self.shared is not None:
+                self.shared.stop()
+            raise
+        finally:
+            self.depth -= 1
+        if self.shared is not None:
+            self.shared.end(self.summaries[key], is_call=True)
+
+    def _read_again(self, function: Function, key: Key) -> None:
+        """Methods that were read before their object was complete are to be read again."""
+        if function.name == "__init__" and key[1] is not None and not key[2]:
+            for each in self.early.pop(key[1], ()):
+                self.remove(each)
 
     def is_running(self, function: Function | None, receiver: Class | None) -> bool:
         """Whether the summary of a function is being made."""
         if function is None:
             return False
-        return self.summaries.get((_identity(function), receiver, ()), self) is None
+        key = (_identity(function), receiver, ())
+        running = self.summaries.get(key, self) is None
+        if self.shared is not None:
+            if running:
+                self.shared.reads(key)
+            else:
+                self.shared.idle(key)
+        return running
 
     def was_read(self, function: Function) -> bool:
         """Whether a function was read, for whatever receiver and arguments."""
@@ -353,12 +486,13 @@ class Analyser:
             return unread_calls.call(frame, node, arguments, me, why="running")
         if not is_imagined:
             self.called.add(id(function.node))
+            if self.shared is not None:
+                self.shared.note("calls", id(function.node))
         bindings = self.bindings(frame, summary, me, arguments)
         shape = self._shape(frame, summary, bindings)
         if function.name == "__init__" and receiver is not None:
-            known = self.constructed.setdefault(id(receiver), {})
             for name, class_ in shape:
-                known.setdefault(name, []).append(class_)
+                self.give(receiver, name, class_)
         if shape:
             summary = self.summary(function, receiver, shape) or summary
         return self.use(frame, Instance(frame, summary, bindings, node), is_imagined)
@@ -382,13 +516,19 @@ class Analyser:
             return ()
         shape = tuple(found)
         seen = self.shapes.setdefault(_identity(function), set())
-        return shape if shape in seen or len(seen - {()}) < VARIANTS else ()
+        if shape in seen or len(seen - {()}) < VARIANTS:
+            return shape
+        if self.shared is not None:
+            self.shared.fails()
+        return ()
 
     def use(self, frame: Frame, instance: Instance, is_imagined: bool = False) -> Value:
         """Put a summary into a frame."""
         summary = instance.summary
         if self.watch is not None:
             self.watch.called(instance)
+            if self.shared is not None:
+                self.shared.note("called", instance)
         if not is_imagined:
             self._keep_constraints(frame, instance)
         result = instance.value(summary.result)
@@ -405,9 +545,11 @@ class Analyser:
 
     def _keep_constraints(self, frame: Frame, instance: Instance) -> None:
         """Keep the constraints that a call leaves open or breaks, and what it hands to each."""
-        kept = instance.constraints()
+        kept = [each for each in instance.constraints() if not each.settled or frame.is_reached(each)]
         for node, status in instance.handed:
             self.handed.setdefault(node, set()).add(status)
+            if self.shared is not None:
+                self.shared.note("hands", node, status)
         room = max(KEPT - len(frame.constraints), 0)
         if self.watch is not None:
             for each in kept[room:]:
@@ -487,7 +629,8 @@ class Analyser:
 
     def _default_value(self, function: Function, default: ast.expr) -> Value:
         top = self.module_level(function.file)
-        value = evaluate(top, default)
+        with silent(top):
+            value = evaluate(top, default)
         return value if not value.objects else NOTHING
 
     # -- objects
@@ -531,7 +674,9 @@ class Analyser:
         call = ast.copy_location(ast.Call(factory, [], []), default)
         if frame.file is class_.file:
             return evaluate(frame, call)
-        value = evaluate(self.module_level(class_.file), call)
+        top = self.module_level(class_.file)
+        with silent(top):
+            value = evaluate(top, call)
         return value if not value.objects else NOTHING
 
     def _fill_data(self, frame: Frame, class_: Class, me: Value, arguments: Arguments) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from devlint.inference.summary.frame import Frame
@@ -79,14 +78,18 @@ def is_dimension(index: ast.expr) -> bool:
     return isinstance(index, ast.Constant) and index.value in (None, ...)
 
 
-@contextmanager
-def silent(frame: Frame) -> Iterator[None]:
+class silent:
     """Nothing that is evaluated inside is recorded."""
-    constraints, asks = frame.constraints, set(frame.site.asks)
-    frame.constraints = []
-    try:
-        yield
-    finally:
-        frame.constraints = constraints
-        frame.site.asks.clear()
-        frame.site.asks.update(asks)
+
+    __slots__ = ("asks", "constraints", "frame", "stops")
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+
+    def __enter__(self) -> None:
+        self.constraints, self.asks = self.frame.constraints, self.frame.site.asks
+        self.stops = self.frame.stops
+        self.frame.constraints, self.frame.site.asks, self.frame.stops = [], set(self.asks), []
+
+    def __exit__(self, *error: object) -> None:
+        self.frame.constraints, self.frame.site.asks, self.frame.stops = self.constraints, self.asks, self.stops

@@ -32,13 +32,12 @@ from devlint.inference.terms.values import NOTHING, TENSORS, Identity, Value, gi
 class Summaries(Protocol):
     """What gives a run the summaries of other functions, the module level of files, and new objects."""
 
-    nested: dict[int, Function]
-    nested_classes: dict[int, Class]
-
     @property
     def watch(self) -> Watch | None: ...
 
     def module_level(self, file: File) -> Frame: ...
+
+    def nest(self, node: ast.AST, definition: Function | Class) -> None: ...
 
     def call(self, frame: Frame, function: Function, me: Value | None, arguments: Any, node: ast.AST) -> Value: ...
 
@@ -109,6 +108,7 @@ class Frame:
     fills: dict[Any, Value] = field(default_factory=dict)  # by the origin of a new tensor: what is written into it
     statement: ast.stmt | None = None
     depth: int = 0
+    stops: list[Condition] = field(default_factory=list)  # where calls so far surely failed
 
     @property
     def heap(self) -> Heap:
@@ -270,6 +270,15 @@ class Frame:
         if self.analyser.watch is not None:
             both_ = [(each.node, Value(each.kind, each.places, path=each.path)) for each in (first, second)]
             self.analyser.watch.needless(self, node, operation, both_, why)
+
+    def is_reached(self, failing: Constraint) -> bool:
+        """Whether a call that surely fails may be reached: none before it surely fails wherever it does."""
+        if any(each <= failing.condition for each in self.stops):
+            return False
+        operands = (failing.first, failing.second)
+        if all(each.path is None and not any(at.condition for at in each.places) for each in operands):
+            self.stops.append(failing.condition)
+        return True
 
     def together(
         self,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from devlint.inference.library.protocols import is_torch_module
-from devlint.inference.objects.heap import Thing, is_touched
+from devlint.inference.objects.heap import Thing
 from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.devices import device_of
+from devlint.inference.summary.effects import effects_of
 from devlint.inference.summary.first_failure import always_fails
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import LEAVING, Constraint, Operand, Step, Summary
@@ -56,8 +57,11 @@ from devlint.inference.terms.values import (
     something,
 )
 
+#: Makes a named tuple of all its parts.
+_new: Final[Callable[..., Any]] = tuple.__new__
 #: Calls between a root and an operation.
 CHAIN = 6
+_CLOSED = frozenset({"at", "unknown", "default"})
 _CONTAINERS = frozenset({"tuple", "iterator", "list", "dict"})
 #: Constraints that one function keeps.
 KEPT = 400
@@ -237,32 +241,41 @@ class Instance:
         return known
 
     def places(self, places: Places) -> Places:
-        if not places:
-            return ()
-        found: dict[tuple[Atom, Origin | None, Condition], Alternative] = {}
+        """Places of the function at this call."""
+        found: list[Alternative] = []
         for each in places:
-            condition = self.condition(each.condition)
-            if condition is None:
-                continue
-            others, soft = self._atom(each), each.soft
-            if each.also is not None and all(is_unread(other.atom) for other in others):
-                second = with_zero_dim(self._atom(each._replace(atom=each.also)), None)
-                others, soft = (second, False) if second else (others, soft)
-            elif soft and self._is_result(each.atom):
-                soft = False
-            for other in others:
+            if each.atom.tag in _CLOSED and not each.condition and each.also is None:
+                found.append(each)  # it is what it is at every call
+            else:
+                self._places_at(each, found)
+        if len(found) < 2:
+            return tuple(found)
+        apart: dict[tuple[Atom, Origin | None, Condition], Alternative] = {}
+        for each in found:
+            apart.setdefault((each.atom, each.origin, each.condition), each)
+        return tuple(apart.values()) if len(apart) <= LIMIT else nowhere(WIDTH)
+
+    def _places_at(self, each: Alternative, found: list[Alternative]) -> None:
+        condition = self.condition(each.condition)
+        if condition is None:
+            return
+        others, soft = self._atom(each), each.soft
+        if each.also is not None and all(is_unread(other.atom) for other in others):
+            second = with_zero_dim(self._atom(each._replace(atom=each.also)), None)
+            others, soft = (second, False) if second else (others, soft)
+        elif soft and self._is_result(each.atom):
+            soft = False
+        for other in others:
+            joined, whole = condition, True
+            if other.condition or self._either:
                 joined, whole = both(condition, other.condition | self._answers(each.atom, other.atom))
-                if not compatible(joined):
-                    continue
-                new = Alternative(
-                    other.atom, each.origin or other.origin, joined, soft or other.soft or not whole,
-                    each.zero_dim if each.zero_dim is not None else other.zero_dim,
-                    self._also(each) or (other.also if other.also != other.atom else None),
-                )  # fmt: skip
-                found.setdefault((new.atom, new.origin, new.condition), new)
-        if len(found) > LIMIT:
-            return nowhere(WIDTH)
-        return tuple(found.values())
+            if joined and not compatible(joined):
+                continue
+            zero_dim = each.zero_dim if each.zero_dim is not None else other.zero_dim
+            also = self._also(each) or (other.also if other.also != other.atom else None)
+            origin = each.origin or other.origin
+            new = (other.atom, origin, joined, soft or other.soft or not whole, zero_dim, also)
+            found.append(_new(Alternative, new))
 
     def _answers(self, atom: Atom, at: Atom) -> Condition:
         """What a device that conditions ask for is, where what is given has come to a named place."""
@@ -294,6 +307,8 @@ class Instance:
         if tag == "home":
             identity = self.identity(key)
             return single(home_of(identity)) if identity is not None else nowhere()
+        if not each.condition and not each.soft:
+            return (each,)
         return (each._replace(condition=ALWAYS, soft=False),)
 
     def _place_of(self, value: Value) -> Places:
@@ -356,11 +371,7 @@ class Instance:
         if value.kind == "device" and value.path is not None and len(value.places) == 1:
             return self._device(value)
         if value.objects:
-            found = [o for identity in value.objects for o in self._objects(identity)]
-            if not found:
-                return something()
-            return value._replace(objects=tuple(dict.fromkeys(found))[:3], path=None)
-        parts = tuple(self.value(part) for part in value.parts) if value.parts is not None else None
+            return self._value_of_objects(value)
         if value.kind == "function" and isinstance(value.ref, tuple) and value.ref[1] is not None:
             return value._replace(ref=(value.ref[0], self.value(value.ref[1])))
         if value.test is not None:
@@ -371,8 +382,24 @@ class Instance:
         if value.missing is not None:
             left = [self.condition(each) for each in value.missing]
             value = value._replace(missing=(left[0], left[1]) if left[0] is not None and left[1] is not None else None)
+        parts = tuple(self.value(part) for part in value.parts) if value.parts is not None else None
         kind: Kind = "tensor" if value.kind == "unknown" and self._comes_of_tensor(value) else value.kind
-        return value._replace(kind=kind, places=self.places(value.places), parts=parts)
+        places = self.places(value.places)
+        if parts is None and kind == value.kind and places == value.places:
+            return value
+        return _new(Value, (kind, places, value[2], parts, *value[4:]))  # type: ignore[no-any-return]
+
+    def _value_of_objects(self, value: Value) -> Value:
+        if len(value.objects) == 1:
+            objects = self._objects(value.objects[0])
+        else:
+            objects = tuple(dict.fromkeys(o for identity in value.objects for o in self._objects(identity)))
+        if not objects:
+            return something()
+        if objects == value.objects and value.path is None:
+            return value
+        kind, places, _, parts, ref, constant, _, *rest = value
+        return _new(Value, (kind, places, objects[:3], parts, ref, constant, None, *rest))  # type: ignore[no-any-return]
 
     def _comes_of_tensor(self, value: Value) -> bool:
         """Whether a value was computed of something that this call hands over as a tensor."""
@@ -421,10 +448,10 @@ class Instance:
                 known = ("new", *self._place, identity)  # two calls in the function made one each
             self._copies[identity] = known
             thing = self.summary.heap.get(identity)
-            self.frame.heap.put(known, thing._replace(fields={}, home=None))
+            self.frame.heap.put(known, thing.with_fields({}).at_home(None))
             fields = {entry: self.value(each) for entry, each in thing.fields.items()}
             home = self.places(thing.home) if thing.home is not None else None
-            self.frame.heap.put(known, thing._replace(fields=fields, home=home, template=thing.template))
+            self.frame.heap.put(known, thing.with_fields(fields).at_home(home))
         return known
 
     # -- effects
@@ -432,9 +459,8 @@ class Instance:
     def apply(self) -> None:
         """Do to the caller's objects what the function does to what it is given."""
         self._conditions.clear()  # what follows asks for objects that are changed by then
-        for identity, thing in list(self.summary.heap.things.items()):
-            if identity[0] == "path" and is_touched(thing):
-                self._apply(identity, thing)
+        for identity, thing in effects_of(self.summary):
+            self._apply(identity, thing)
 
     def _apply(self, identity: Identity, thing: Thing) -> None:
         target = self._objects(identity)
@@ -562,7 +588,11 @@ def can_clash(a: Places, b: Places) -> bool:
 
 
 def _is_open(places: Places) -> bool:
-    return any(each.atom.tag in ("place", "names") and not each.atom.key[0].startswith("%") for each in places)
+    for each in places:
+        tag, key = each.atom
+        if (tag == "place" or tag == "names") and not key[0].startswith("%"):
+            return True
+    return False
 
 
 def _is_path(subject: Any) -> bool:

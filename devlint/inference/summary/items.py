@@ -8,7 +8,7 @@ from typing import Any
 from devlint import knowledge
 from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.program.definitions import Class, binding_of
-from devlint.inference.summary.dispatch import evaluate
+from devlint.inference.summary.dispatch import evaluate, silent
 from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.terms.places import (
     CPU,
@@ -247,7 +247,8 @@ def _class_value(frame: Frame, class_: Class, expression: ast.expr) -> Value:
         )
         return Value(kind, constant=value)  # type: ignore[arg-type]
     around = class_.outer or frame.analyser.module_level(class_.file)
-    found = evaluate(around, expression)
+    with silent(around):
+        found = evaluate(around, expression)
     return found if found.kind in ("tensor", "device", "dtype", "tuple", "library", "class") else something()
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from devlint.inference.terms.conditions import ALWAYS, Condition
 from devlint.inference.terms.conditions import Literal as Literal_
 from devlint.inference.terms.places import Path, Places
-from devlint.inference.terms.values import Kind, Value
+from devlint.inference.terms.values import Identity, Kind, Value
 
 if TYPE_CHECKING:
-    from devlint.inference.objects.heap import Heap
+    from devlint.inference.objects.heap import Heap, Thing
     from devlint.inference.program.definitions import Class, Function
 
 #: What kind of operation needs its operands together, or lets one of them leave on the wrong device.
@@ -123,3 +123,4 @@ class Summary:
     rebound: dict[str, Value] = field(default_factory=dict)  # global and nonlocal names that it binds
     given: dict[str, Value] = field(default_factory=dict)  # what its arguments are, as far as the function tells
     frame: Any = None
+    effects: list[tuple[Identity, Thing]] | None = None  # see `effects_of` in `summary/effects.py`

@@ -194,39 +194,45 @@ def _is_view(node: ast.expr) -> bool:
 def used_as_tensors(file: File, function: Function, roots: frozenset[str], beside: bool = False) -> frozenset[Path]:
     """The access paths that the body uses as only a tensor can be used, before it binds their names itself.
 
-    `beside`: a protocol calls the function with tensors, so that what is indexed in several dimensions is one and no array.
+    `roots`: the names of its arguments and of its object. `beside`: a protocol calls the function with tensors, so that what
+    is indexed in several dimensions is one and no array.
     """
+    return file.once(("tensors", id(function.node), beside), lambda: _used_as_tensors(file, function, roots, beside))
+
+
+#: Builtins that are asked what a value is.
+_ASKS_TYPES = frozenset({"isinstance", "type", "hasattr"})
+
+
+def _used_as_tensors(file: File, function: Function, roots: frozenset[str], beside: bool) -> frozenset[Path]:
     found: list[tuple[Path, int]] = []
     either: set[str] = set()
     read: dict[Path, set[str]] = {}
     bound: dict[str, int] = {}
     for node in file.nodes_of(function.node):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in roots:
-            bound[node.id] = min(bound.get(node.id, node.lineno), node.lineno)
-        if isinstance(node, ast.Attribute) and node.attr in ("device", "shape", "dtype"):
-            target = path_of(node.value)
+        kind = type(node)
+        if kind is ast.Name:
+            if node.id in roots and type(node.ctx) is ast.Store:  # type: ignore[attr-defined]
+                bound[node.id] = min(bound.get(node.id, node.lineno), node.lineno)  # type: ignore[attr-defined]
+            continue
+        if kind is ast.Attribute and node.attr in ("device", "shape", "dtype"):  # type: ignore[attr-defined]
+            target = path_of(node.value)  # type: ignore[attr-defined]
             if target is not None and target[0] in roots and target != ("self",):
-                read.setdefault(target, set()).add(node.attr)
+                read.setdefault(target, set()).add(node.attr)  # type: ignore[attr-defined]
                 if "device" in read[target] and len(read[target]) > 1:
-                    found.append((target, node.lineno))
-        if (
-            beside
-            and isinstance(node, ast.Subscript)
-            and isinstance(node.slice, ast.Tuple)
-            and any(map(_is_view, node.slice.elts))
-        ):
-            target = path_of(node.value)
-            if target is not None and target[0] in roots and target != ("self",):
-                found.append((target, node.lineno))
+                    found.append((target, node.lineno))  # type: ignore[attr-defined]
+        elif kind is ast.Subscript:
+            if beside and isinstance(node.slice, ast.Tuple) and any(map(_is_view, node.slice.elts)):  # type: ignore[attr-defined]
+                target = path_of(node.value)  # type: ignore[attr-defined]
+                if target is not None and target[0] in roots and target != ("self",):
+                    found.append((target, node.lineno))  # type: ignore[attr-defined]
+            continue
+        elif kind is ast.Call and type(node.func) is ast.Name and node.func.id in _ASKS_TYPES:  # type: ignore[attr-defined]
+            asked = node.args[:1]  # type: ignore[attr-defined]
+            either.update(inner.id for arg in asked for inner in ast.walk(arg) if isinstance(inner, ast.Name))
         for path, line in _tensor_uses(file, node):
             if path[0] in roots and path != ("self",):
                 found.append((path, line))
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ("isinstance", "type", "hasattr")
-        ):
-            either.update(inner.id for arg in node.args[:1] for inner in ast.walk(arg) if isinstance(inner, ast.Name))
     return frozenset(path for path, line in found if path[0] not in either and line <= bound.get(path[0], line))
 
 

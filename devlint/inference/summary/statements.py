@@ -288,6 +288,7 @@ def _ends(frame: Frame, body: list[ast.stmt]) -> bool:
 
 def _catch(frame: Frame, start: int, end: int) -> None:
     """The program goes on after a failure of these operations."""
+    frame.stops = []
     frame.constraints[start:end] = [each._replace(caught=True) for each in frame.constraints[start:end]]
 
 
@@ -312,10 +313,10 @@ def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         function = frame.file.functions.get(node.name)
         if function is None or function.node is not node:
             function = Function(frame.file, node)
-            frame.analyser.nested[id(node)] = function
+            frame.analyser.nest(node, function)
     else:
         function = Function(frame.file, node, None, frame)
-        frame.analyser.nested[id(node)] = function
+        frame.analyser.nest(node, function)
     frame.bind(node.name, Value("function", ref=(function, None)))
 
 
@@ -323,7 +324,7 @@ def _class(frame: Frame, node: ast.ClassDef) -> None:
     known = frame.file.classes.get(node.name)
     if known is None or known.node is not node:
         known = Class(frame.file, node, frame if frame.function is not None else None)
-        frame.analyser.nested_classes[id(node)] = known
+        frame.analyser.nest(node, known)
     frame.bind(node.name, Value("class", ref=known))
 
 

@@ -17,7 +17,7 @@ from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, State, merge_states
 from devlint.inference.summary.model import Site, Summary
 from devlint.inference.terms.places import Alternative, Places, named_by, nowhere, place_of, single
-from devlint.inference.terms.values import Identity, Value, given, given_device
+from devlint.inference.terms.values import Identity, Value, given, given_device, lost
 
 if TYPE_CHECKING:
     from devlint.inference.summary.analyser import Analyser
@@ -34,22 +34,42 @@ class Story(NamedTuple):
 
 def story_of(analyser: Analyser, class_: Class) -> Story | None:
     """The story of a class as its methods see it; None while it is being found."""
-    key = id(class_)
+    key, mark, shared = id(class_), ("story", class_), analyser.shared
+    if key in analyser.stories:
+        if shared is not None:
+            shared.reads(mark)
+        return analyser.stories[key]
     init = class_.method("__init__")
-    if key not in analyser.stories and init is not None and analyser.is_running(init, class_):
+    if init is not None and analyser.is_running(init, class_):
         return None  # its constructor asks for one of its own methods
-    if key not in analyser.stories:
-        analyser.stories[key] = None
-        first = _construct(analyser, class_)
-        analyser.stories[key] = first
-        story = _with_later_writes(analyser, class_, first)
-        if story is not first:
-            for known in analyser.methods.get(class_, []):
-                summary = analyser.summaries.get(known)
-                if summary is not None and summary.function is not None and summary.function.name != "__init__":
-                    del analyser.summaries[known]
-            analyser.stories[key] = story
-    return analyser.stories[key]
+    if shared is not None:
+        if shared.take(analyser, mark):
+            return analyser.stories[key]
+        shared.start(mark, class_.file.path)
+    try:
+        story = _find(analyser, class_)
+    except BaseException:
+        if shared is not None:
+            shared.stop()
+        raise
+    if shared is not None:
+        shared.end(story)
+    return story
+
+
+def _find(analyser: Analyser, class_: Class) -> Story:
+    key = id(class_)
+    analyser.stories[key] = None
+    first = _construct(analyser, class_)
+    analyser.stories[key] = first
+    story = _with_later_writes(analyser, class_, first)
+    if story is not first:
+        for known in analyser.methods.get(class_, []):
+            summary = analyser.summaries.get(known)
+            if summary is not None and summary.function is not None and summary.function.name != "__init__":
+                analyser.remove(known)
+        analyser.stories[key] = story
+    return story
 
 
 def _construct(analyser: Analyser, class_: Class) -> Story:
@@ -140,13 +160,10 @@ def _only_class(analyser: Analyser, frame: Frame, init: Function, name: str) -> 
     """The class of what every constructor call that was read gives for an argument."""
     if init.name != "__init__" or frame.receiver is None:
         return None
-    found = analyser.constructed.get(id(frame.receiver), {}).get(name, [])
-    first = found[0] if found else None
-    return (
-        first
-        if isinstance(first, Class) and first is not frame.receiver and all(each is first for each in found)
-        else None
-    )
+    found = analyser.only_class(frame.receiver, name)
+    if analyser.shared is not None:
+        analyser.shared.note("asks", frame.receiver, name, found)
+    return found
 
 
 def _renamed(frame: Frame, value: Value | None, path: tuple[str, ...], source: Heap) -> Value:
@@ -258,19 +275,17 @@ def _bound_later(class_: Class, story: Story) -> dict[Function, set[str]]:
     return found
 
 
-def stored_by(method: Function) -> set[str]:
+def stored_by(method: Function) -> frozenset[str]:
     """The attributes of its object that a method binds."""
+    return method.file.once(("stored", id(method.node)), lambda: frozenset(_stored_by(method)))
+
+
+def _stored_by(method: Function) -> Iterator[str]:
     names = method.positional()
-    if not names:
-        return set()
-    return {
-        node.attr
-        for node in method.file.nodes_of(method.node)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.ctx, ast.Store)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == names[0]
-    }
+    for node in method.file.nodes_of(method.node) if names else ():
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            if node.value.id == names[0]:
+                yield node.attr
 
 
 def _run(analyser: Analyser, story: Story, method: Function) -> None:
@@ -301,33 +316,51 @@ class Change(NamedTuple):
     fields: tuple[tuple[str, Value], ...]
 
 
-class Settled(NamedTuple):
+class Settled:
     """An object when its methods may have run. `changes`: by method, what a call of it makes of the objects."""
 
-    story: Story
-    changes: dict[str, list[Change]]
+    def __init__(self, story: Story, changes: dict[str, list[Change]]) -> None:
+        self.story = story
+        self.changes = changes
+        self._after_all: Heap | None = None
 
     def before(self, method: Function) -> State:
         """What holds when a method is called: any other one may have run before. What these move is nowhere known."""
-        result = State({}, self.story.heap.copy())
+        if method.name in self.changes:
+            return State({}, self._after(method.name))
+        if self._after_all is None:
+            self._after_all = self._after(None)
+        return State({}, self._after_all.copy())
+
+    def _after(self, left_out: str | None) -> Heap:
+        """The heap after all methods but one."""
+        heap = self.story.heap.copy()
         for name, changes in self.changes.items():
-            if name != method.name:
+            if name != left_out:
                 for change in changes:
-                    self._mark(change, result.heap)
-        return result
+                    self._mark(change, heap)
+        return heap
 
     def _mark(self, change: Change, heap: Heap) -> None:
         known = heap.things[change.identity]
-        thing = self.story.heap.things[change.identity]
-        fields = dict(known.fields)
-        for entry, value in change.fields:
-            fields[entry] = _unsure(known.fields.get(entry, thing.fields[entry]), value)
-        home = nowhere() if change.moved else known.home
-        heap.things[change.identity] = known._replace(home=home, fields=fields)
+        if change.fields:
+            thing = self.story.heap.things[change.identity]
+            fields = dict(known.fields)
+            for entry, value in change.fields:
+                fields[entry] = _unsure(known.fields.get(entry, thing.fields[entry]), value)
+            known = known.with_fields(fields)
+        heap.things[change.identity] = known.at_home(nowhere()) if change.moved else known
 
 
 def settled(analyser: Analyser, class_: Class) -> Settled | None:
     """The object of a class, and what each of its methods makes of it."""
+    key = id(class_)
+    if key not in analyser.settled:
+        analyser.settled[key] = _settle(analyser, class_)
+    return analyser.settled[key]
+
+
+def _settle(analyser: Analyser, class_: Class) -> Settled | None:
     story = story_of(analyser, class_)
     if story is None:
         return None
@@ -379,7 +412,7 @@ def _unsure(value: Value, changed: Value) -> Value:
     if value.objects and value.objects != changed.objects:
         return Value("unknown", nowhere())
     atoms = {each.atom for each in value.places} | {each.atom for each in changed.places}
-    return value if len(atoms) <= 1 else value._replace(places=nowhere(), path=None)
+    return value if len(atoms) <= 1 else lost(value)
 
 
 def note_state(frame: Frame, identity: Identity, class_: Class) -> None:

@@ -42,6 +42,9 @@ class Watch:
     def called(self, instance: Any) -> None:
         """A function of the project is called: its summary and what its arguments stand for."""
 
+    def recalled(self, instance: Any) -> None:
+        """A call that an earlier check read, in a file that is not watched."""
+
     def left(self, frame: Any, node: ast.expr) -> None:
         """The body of a `with` statement was left whose context this expression gave."""
 

@@ -83,6 +83,17 @@ def something() -> Value:
     return Value("unknown", nowhere())
 
 
+def lost(value: Value) -> Value:
+    """The same value, somewhere of which nothing is known."""
+    made = (value[0], nowhere(), value[2], value[3], value[4], value[5], None, value[7], value[8], value[9])
+    return tuple.__new__(Value, made)
+
+
+def placed(value: Value, places: Places) -> Value:
+    """The same value, there. It is asked for so often that `_replace` counts."""
+    return tuple.__new__(Value, (value[0], places, *value[2:]))
+
+
 def given(path: Path) -> Value:
     """What an access path holds, of which nothing is known."""
     if len(path) > DEPTH:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 
 from devlint.inference.objects.heap import Heap
@@ -202,7 +203,7 @@ def moved_from_outside(file: File) -> frozenset[str]:
     found = set()
     for nodes in file.nodes.values():
         for node in nodes:
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and moves.is_move(node.func.attr):
+            if type(node) is ast.Call and type(node.func) is ast.Attribute and moves.is_move(node.func.attr):
                 target = node.func.value
                 if isinstance(target, ast.Attribute) and not (
                     isinstance(target.value, ast.Name) and target.value.id == "self"
@@ -278,13 +279,16 @@ def before_any_move(class_: Class) -> frozenset[str]:
         return frozenset()
     early: set[str] = set()
     later: set[str] = set()
-    for base in class_.lineage:
-        if not isinstance(base, Class):
-            continue
+    bases = [base for base in class_.lineage if isinstance(base, Class)]
+    files = Counter(base.file for base in bases)
+    for base in bases:
         own = {id(function.node) for function in base.methods.values() if function.name == "__init__"}
-        for function, nodes in base.file.nodes.items():
-            names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-            (early if function in own else later).update(names)
+        for function in own:
+            early |= base.file.attributes_of(function)
+        if files[base.file] == 1:
+            later.update(*(base.file.attributes_of(function) for function in base.file.nodes if function not in own))
+        else:  # the constructor of one base is a method that another one's object runs later
+            later |= base.file.attributes()
     return frozenset(early - later)
 
 
