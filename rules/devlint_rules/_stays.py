@@ -10,17 +10,19 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TypeGuard
 
-from devlint.api import ApiCall, DeviceLiteral, Event, Facts
+from devlint.api import ApiCall, DeviceLiteral, Event, Facts, Required
 
 from ._api import is_legacy_type, service_of
 from ._given import context_as_device, stays_on_index
 from ._run_device import says_accelerator
-from ._shared import File, parsed
+from ._shared import File, is_script, parsed
 from ._switches import is_computed_card, unasked
 from ._twins import compared
+from .cuda_required import is_contract
 
 # These take a device, and do nothing for one that is not theirs.
 TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})
@@ -51,18 +53,10 @@ def _why(file: File) -> str | None:
     library = next((name for name in facts.imports.values() if name.partition(".")[0] in _OF_CUDA), None)
     if library is not None:
         return f"the file imports `{library}`, which only runs on CUDA"
-    row = min((*_calls(facts), *_processes(facts)), default=None)
-    if row is not None:
-        return f"line {row} needs the GPU"
-    row = min(_kept_copies(facts), default=None)
-    if row is not None:
-        return f"line {row} keeps a copy on the GPU, which on the CPU shares its memory with the original"
-    row = min(_computed(facts), default=None)
-    if row is not None:
-        return f"line {row} computes the index of the GPU"
-    row = compared(facts)
-    if row is not None:
-        return f"line {row} compares results of the GPU with results of the CPU"
+    for find, what in _REASONS:
+        row = min(find(facts), default=None)
+        if row is not None:
+            return f"line {row} {what}"
     if _lacks_torch(facts):
         return "the file uses `torch` and never imports it"
     return "the file only holds settings, and does not import torch" if _is_settings(facts) else None
@@ -187,6 +181,60 @@ def _computed(facts: Facts) -> Iterator[int]:
                 yield node.lineno
 
 
+def _checks(facts: Facts) -> Iterator[int]:
+    """The rows of checks for the card that nobody removes: the program is meant for it."""
+    for event in facts.events:
+        if isinstance(event, Required) and isinstance(event.node, ast.expr | ast.stmt) and is_contract(event, facts):
+            yield event.node.lineno
+
+
+def _spread(facts: Facts) -> Iterator[int]:
+    """The rows that list several cards for one module: `DataParallel(net, device_ids=[0, 1])`."""
+    for node in unasked(facts.text):
+        if isinstance(node, ast.keyword) and node.arg == "device_ids" and isinstance(node.value, ast.List | ast.Tuple):
+            if len(node.value.elts) > 1:
+                yield node.value.lineno
+
+
+def _half(facts: Facts) -> Iterator[int]:
+    """The rows that compute in half precision whatever is there: few operators have it on the CPU.
+
+    Not what a condition decides, what is compared, the type of `autocast`, which torch does without on the CPU, nor a
+    tensor that is only made in it.
+    """
+    tree = parsed(facts.text) if "half" in facts.text or "float16" in facts.text else None
+    pending: list[ast.AST] = [tree] if tree is not None else []
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Compare | ast.Dict | ast.IfExp) or (isinstance(node, ast.If) and not is_script(node)):
+            continue
+        if isinstance(node, ast.Call) and _qualified(node.func, facts).startswith("torch."):
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "half":
+            if not node.args:
+                yield node.lineno
+        if isinstance(node, ast.Attribute) and _qualified(node, facts) in ("torch.float16", "torch.half"):
+            yield node.lineno
+        pending.extend(ast.iter_child_nodes(node))
+
+
+def _old_torch(facts: Facts) -> Iterator[int]:
+    """The rows that one branch has for a torch without devices, by `volatile=True`, and the other for a newer one."""
+    tree = parsed(facts.text) if "volatile" in facts.text else None
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.If | ast.IfExp) and node.orelse:
+            sides = (node.body, node.orelse) if isinstance(node, ast.If) else ([node.body], [node.orelse])
+            volatile = [
+                [each.value.lineno for part in side for each in ast.walk(part) if _is_volatile(each)] for side in sides
+            ]
+            if bool(volatile[0]) != bool(volatile[1]):
+                yield from (*volatile[0], *volatile[1])
+
+
+def _is_volatile(node: ast.AST) -> TypeGuard[ast.keyword]:
+    return isinstance(node, ast.keyword) and node.arg == "volatile"
+
+
 # What is no program
 
 
@@ -241,6 +289,19 @@ def _holds(node: ast.expr) -> bool:
         collects = isinstance(node.func, ast.Name) and node.func.id == "dict"
         return collects and all(_holds(each) for each in (*node.args, *(each.value for each in node.keywords)))
     return isinstance(node, ast.Constant | ast.Name | ast.Attribute | ast.UnaryOp | ast.BinOp | ast.Starred)
+
+
+_REASONS: tuple[tuple[Callable[[Facts], Iterator[int]], str], ...] = (
+    (_calls, "needs the GPU"),
+    (_processes, "needs the GPU"),
+    (_checks, "ends the program without the GPU"),
+    (_spread, "needs several GPUs"),
+    (_kept_copies, "keeps a copy on the GPU, which on the CPU shares its memory with the original"),
+    (_computed, "computes the index of the GPU"),
+    (_half, "computes in half precision, which few operators have on the CPU"),
+    (_old_torch, "is for a torch that has no `torch.device`"),
+    (compared, "compares results of the GPU with results of the CPU"),
+)
 
 
 # A text that another library takes

@@ -72,8 +72,7 @@ from devlint.api import (
 )
 
 from ._api import NAMES
-from ._at_hand import run_device
-from ._conversion import MOVABLE, decision, is_safe, portability, why_no_device
+from ._conversion import MOVABLE, decision, is_safe, portability, run_device, why_no_device
 from ._given import given_device, is_current, without_index
 from ._rest_of_conversion import with_rest
 from ._run_device import (
@@ -83,7 +82,7 @@ from ._run_device import (
     placed,
     purpose_of,
 )
-from ._shared import is_initialized, parsed, short
+from ._shared import is_initialized, is_none, parsed, short
 from ._stays import shares_memory
 
 #: Methods of a tensor that draw its values in place [torch/_tensor_docs.py].
@@ -143,7 +142,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         if isinstance(event.argument, ast.Constant) and isinstance(event.argument.value, bool):
             return Fix("Write `non_blocking=True`: the first argument is the device", Safety.HINT)
         given = given_device(event, site.facts)
-        computed = event.argument is not None and event.index is None and not _is_none(event.argument)
+        computed = event.argument is not None and event.index is None and not is_none(event.argument)
         index = ast.unparse(event.argument) if computed and event.argument is not None else ""
         if computed and given is None and not is_current(event, site.facts):
             return Fix(
@@ -168,7 +167,7 @@ class CudaMethodCall(Rule[CudaMethod]):
             if rest and isinstance(call.whitespace_before_args, cst.ParenthesizedWhitespace):
                 first = first.with_changes(comma=cst.Comma(whitespace_after=call.whitespace_before_args))
         moved = call.with_changes(func=method.with_changes(attr=cst.Name("to")), args=[first, *rest])
-        if not rest and _is_made_of(event.receiver.node, device.text.removesuffix(".device"), device.text):
+        if not rest and _is_made_of(event.receiver.node, device.owner, device.whole or device.text):
             return Fix(
                 "Remove the move: the tensor is on this device already",
                 Safety.UNSAFE,
@@ -247,10 +246,6 @@ def _is_made_of(node: ast.expr, name: str, device: str) -> bool:
 def _is_number(node: ast.expr) -> bool:
     """Whether an operand is a number, or a plain name, which as a tensor has to be on the same device already."""
     return isinstance(node, ast.Constant | ast.Name)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _as_keyword(argument: cst.Arg, name: str) -> cst.Arg:

@@ -107,9 +107,19 @@ from devlint.api import (
     cst,
 )
 
-from ._at_hand import run_device
+from ._at_hand import wants_new
 from ._calls import path_to
-from ._conversion import choice, decision, is_late, is_safe, new_device, portability, quote_of, why_no_device
+from ._conversion import (
+    choice,
+    decision,
+    is_late,
+    is_safe,
+    new_device,
+    portability,
+    quote_of,
+    run_device,
+    why_no_device,
+)
 from ._given import without_index
 from ._rest_of_conversion import with_rest
 from ._run_device import (
@@ -120,6 +130,8 @@ from ._run_device import (
     under_condition,
 )
 from ._shared import parsed, span_of
+from ._switches import tested
+from ._uses import names_of
 
 _ROLES = frozenset({"argument", "assigned", "map", "listed", "computed"})
 
@@ -235,6 +247,12 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
         if late is not None:
             safety = Safety.SAFE if is_safe(event.type, site.facts) else Safety.UNSAFE
             return Fix("Choose the device once, for the whole file", safety, (Edit(site.statement, None),), (late,))
+        if named and event.function and not event.index and wants_new(site.facts) and _is_free(event, site):
+            need = new_device(event.type, site.facts)
+            if need is not None:
+                safety = Safety.SAFE if is_safe(event.type, site.facts) else Safety.UNSAFE
+                edit = Edit(whole, site.expression(need.name))
+                return Fix("Choose the device once, for the whole file", safety, (edit,), (need,))
         if (event.role == "assigned" and not held) or named:
             chosen = _chosen(event, whole, site)
             if chosen is None:
@@ -373,6 +391,11 @@ def _is_assigned(site: Site, node: cst.CSTNode) -> bool:
     """Whether the statement binds a name to this device and nothing else."""
     statement = site.statement
     return isinstance(statement, cst.Assign | cst.AnnAssign) and statement.value is node
+
+
+def _is_free(event: DeviceLiteral, site: Site) -> bool:
+    """Whether no condition reads the name that a literal is bound to, as a text or a device."""
+    return tested(site.facts.text).isdisjoint(names_of(event, site.facts.text))
 
 
 def _chosen(event: DeviceLiteral, whole: cst.CSTNode, site: Site) -> str | None:

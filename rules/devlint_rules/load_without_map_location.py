@@ -60,10 +60,10 @@ from devlint.api import (
     cst,
 )
 
-from ._at_hand import run_device
 from ._calls import with_keyword
-from ._conversion import place_of
-from ._shared import parsed
+from ._conversion import run_device
+from ._shared import is_none, parsed
+from ._uses import place_of
 
 
 class LoadWithoutMapLocation(Rule[Load]):
@@ -84,7 +84,7 @@ class LoadWithoutMapLocation(Rule[Load]):
         if event.star_arguments or not event.tensors or event.under.allow("cuda"):
             return False
         given = event.map_location
-        return given is None or _is_none(given.node)
+        return given is None or is_none(given.node)
 
     def judge(self, event: Load, site: Site) -> Finding | None:
         call = site.node
@@ -123,10 +123,6 @@ def _gives_object(event: Load, facts: Facts) -> bool:
 
 def _is_row(target: ast.expr) -> TypeGuard[ast.Tuple | ast.List]:
     return isinstance(target, ast.Tuple | ast.List)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _uses_accelerator(facts: Facts) -> bool:
