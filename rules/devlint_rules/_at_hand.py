@@ -23,7 +23,7 @@ from ._given import given_device
 from ._run_device import guard_in
 from ._shared import File, is_none, parsed, span_of
 from ._switches import defaults
-from ._taken import innermost, is_bound, origin, sized_like, taken_from
+from ._taken import innermost, is_bound, origin, shares_memory, sized_like, taken_from
 from ._uses import held, is_named, parents, place_of, uses, wants_device
 
 _RECEIVER = re.compile(
@@ -32,6 +32,10 @@ _RECEIVER = re.compile(
 
 _TRAINS = re.compile(r"\bDataLoader\(|\.backward\(|\.step\(|\bin \w*loader\b")
 _NEXT = re.compile(r"^(\t| {2}| {4})?(async )?(def|class) ", re.MULTILINE)
+#: Methods of a tensor that draw its values in place [torch/_tensor_docs.py].
+_DRAW = frozenset(
+    {"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "geometric_", "log_normal_", "cauchy_"}
+)
 #: As often as this a function writes the same device, before it gets a name.
 _OFTEN = 3
 
@@ -54,11 +58,14 @@ def _without(file: File) -> tuple[Event, ...]:
         e for e in facts.events if isinstance(e, ApiCall) and wants_device(e, facts) and guard_in(e, facts) is None
     )
     named = (use for use in uses(facts) if use.run_device is None and not is_named(use, facts.text))
-    return tuple(
-        event
-        for event in (*named, *calls)
-        if held(event, facts) is None and not (isinstance(event, CudaMethod) and given_device(event, facts) is not None)
-    )
+    return tuple(event for event in (*named, *calls) if not _has_place(event, facts))
+
+
+def _has_place(event: Event, facts: Facts) -> bool:
+    """Whether the file says already where something goes: by a name, by the argument of `cuda`, or as a part of a module."""
+    if isinstance(event, CudaMethod) and given_device(event, facts) is not None:
+        return True
+    return held(event, facts) is not None or buffer_of(event, facts) is not None
 
 
 def near(event: Event, facts: Facts) -> str | None:
@@ -100,6 +107,48 @@ def local_name(device: str, event: Event, facts: Facts) -> RunDeviceNeed | None:
     if len(same) < _OFTEN or not (steady or owner == "next(self.parameters())") or "device" in names:
         return None
     return RunDeviceNeed("device", device, inside=span_of(function, facts.text))
+
+
+def buffer_of(event: Event, facts: Facts) -> str | None:
+    """The name of an attribute that can be a buffer of its module: `self.table = make().cuda()` in `__init__`.
+
+    Not of a tensor with a gradient, which the module's state does not have, nor of one that shares its memory.
+    """
+    if not isinstance(event, CudaMethod) or not event.function.endswith(".__init__"):
+        return None
+    owner, moved = event.scope.get("self"), event.receiver
+    if owner is None or owner.kind != "module" or not moved.value.is_tensor or moved.value.kind == "parameter":
+        return None
+    around = parents(facts.text).get(place_of(event.node))
+    target = around.targets[0] if isinstance(around, ast.Assign) and len(around.targets) == 1 else None
+    if shares_memory(moved.node) or not isinstance(target, ast.Attribute) or ast.unparse(target.value) != "self":
+        return None
+    return None if _is_drawn(target.attr, event, facts) else target.attr
+
+
+def _is_drawn(name: str, event: CudaMethod, facts: Facts) -> bool:
+    """Whether the class draws the values of an attribute in place, `nn.init.normal_(self.w)`: the card's generator does.
+
+    A buffer is still on the CPU when the object is made, and another generator would draw other values.
+    """
+    tree, path = parsed(facts.text), f"self.{name}"
+    row = getattr(event.node, "lineno", 0)
+    for class_ in ast.walk(tree) if tree is not None else ():
+        if not isinstance(class_, ast.ClassDef) or not class_.lineno <= row <= (class_.end_lineno or 0):
+            continue
+        for node in ast.walk(class_):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            drawn = node.args[:1] if _is_init(node.func, facts) else [node.func.value] * (node.func.attr in _DRAW)
+            if any(ast.unparse(each).removesuffix(".data") == path for each in drawn):
+                return True
+    return False
+
+
+def _is_init(function: ast.Attribute, facts: Facts) -> bool:
+    """Whether a function is one of `torch.nn.init` that works in place."""
+    first, _, rest = ast.unparse(function).partition(".")
+    return function.attr.endswith("_") and f"{facts.imports.get(first, first)}.{rest}".startswith("torch.nn.init.")
 
 
 def at_hand(event: Event, facts: Facts) -> str | None:

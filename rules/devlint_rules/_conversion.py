@@ -213,19 +213,19 @@ def _row_of_own(file: File) -> int | None:
     bound = _bound(tree.body)
     if ("device" in bound and not _chooses_late(tree.body, file)) or ("*" in bound and _reads_device(tree)):
         return next((node.lineno for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "device"), 1)
-    own: set[int] = set()
+    nodes = list(ast.walk(tree))
+    kept = [node.lineno for node in nodes if isinstance(node, ast.Attribute) and _keeps_device(node)]
     literals = [use for use in uses(file.facts) if isinstance(use, DeviceLiteral)]
-    named = [name for use in literals for name in names_of(use, file.facts.text) if name == "self.device"]
-    for node in ast.walk(tree):
-        if isinstance(node, _Function) and _is_own_of(node, file):
-            own.add(node.lineno)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node) == "self.device":
-            if not named:
-                own.add(node.lineno)
-            named = named[1:]
-        elif isinstance(node, ast.Call) and not named and is_placed_by_self(node):
-            own.add(node.lineno)
+    given = sum(name == "self.device" for use in literals for name in names_of(use, file.facts.text))
+    own = kept if len(kept) > given else []
+    if not kept:
+        own = [node.lineno for node in nodes if isinstance(node, ast.Call) and is_placed_by_self(node)]
+    own += [node.lineno for node in nodes if isinstance(node, _Function) and _is_own_of(node, file)]
     return min(own, default=None)
+
+
+def _keeps_device(node: ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Store) and ast.unparse(node) == "self.device"
 
 
 def _is_own_of(function: _Function, file: File) -> bool:

@@ -21,7 +21,9 @@ from ._given import context_as_device, stays_on_index
 from ._run_device import says_accelerator
 from ._shared import File, is_script, parsed
 from ._switches import is_computed_card, unasked
+from ._taken import innermost, shares_memory
 from ._twins import compared
+from ._uses import uses
 from .cuda_required import is_contract
 
 # These take a device, and do nothing for one that is not theirs.
@@ -33,6 +35,7 @@ _OF_CUDA = frozenset(
     {"torch2trt", "tensorrt", "pycuda", "nvdiffrast", "tinycudann", "mamba_ssm", "causal_conv1d", "pointnet2_ops",
      "diff_gaussian_rasterization", "simple_knn", "warp_rnnt", "gsplat", "nvidia"}
 )  # fmt: skip
+_HALVES = ("torch.float16", "torch.half")
 _CARD = re.compile(r"(cuda|xpu|npu)(:\d+)?\Z")
 
 
@@ -151,19 +154,6 @@ def _kept_copies(facts: Facts) -> Iterator[int]:
                     yield node.lineno
 
 
-def shares_memory(node: ast.expr) -> bool:
-    """Whether an expression gives the memory of another attribute: `self.scores.data`, `self.scores.detach()`."""
-    if isinstance(node, ast.Attribute):
-        return node.attr == "data" and isinstance(node.value, ast.Attribute)
-    detaches = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
-    return (
-        detaches
-        and isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Attribute)
-    )
-
-
 def _qualified(node: ast.expr, facts: Facts) -> str:
     first, dot, rest = ast.unparse(node).partition(".")
     return f"{facts.imports.get(first, first)}{dot}{rest}"
@@ -197,25 +187,38 @@ def _spread(facts: Facts) -> Iterator[int]:
 
 
 def _half(facts: Facts) -> Iterator[int]:
-    """The rows that compute in half precision whatever is there: few operators have it on the CPU.
+    """The rows in functions that use the card, and compute in half precision whatever is there.
 
-    Not what a condition decides, what is compared, the type of `autocast`, which torch does without on the CPU, nor a
-    tensor that is only made in it.
+    Few operators have it on the CPU. Not what a condition decides, what is compared, the type of `autocast`, which torch
+    does without on the CPU, nor a tensor that is only made in it.
     """
     tree = parsed(facts.text) if "half" in facts.text or "float16" in facts.text else None
-    pending: list[ast.AST] = [tree] if tree is not None else []
+    if tree is None:
+        return
+    places = {innermost(tree, use.node.lineno) for use in uses(facts) if isinstance(use.node, ast.expr)}
+    pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.Compare | ast.Dict | ast.IfExp) or (isinstance(node, ast.If) and not is_script(node)):
             continue
-        if isinstance(node, ast.Call) and _qualified(node.func, facts).startswith("torch."):
+        if isinstance(node, ast.Call) and _path(node.func, facts).startswith("torch."):
             continue
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "half":
-            if not node.args:
-                yield node.lineno
-        if isinstance(node, ast.Attribute) and _qualified(node, facts) in ("torch.float16", "torch.half"):
+        is_half = (isinstance(node, ast.Attribute) and _path(node, facts) in _HALVES) or (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and (node.func.attr, len(node.args)) == ("half", 0)
+        )
+        if is_half and isinstance(node, ast.expr) and innermost(tree, node.lineno) in places:
             yield node.lineno
         pending.extend(ast.iter_child_nodes(node))
+
+
+def _path(node: ast.expr, facts: Facts) -> str:
+    """The full name of a path through the imports; "" for everything else."""
+    first = node
+    while isinstance(first, ast.Attribute):
+        first = first.value
+    return _qualified(node, facts) if isinstance(first, ast.Name) and first.id in facts.imports else ""
 
 
 def _old_torch(facts: Facts) -> Iterator[int]:

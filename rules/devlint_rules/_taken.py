@@ -90,22 +90,22 @@ def _source(node: ast.expr, facts: Facts) -> str | None:
             node = node.value
         elif isinstance(node, ast.BinOp):
             node = node.left
-        elif not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            return None
-        elif _is_of_torch(node.func, facts):
-            if not node.args or any(each.arg == "device" for each in node.keywords):
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            source = _given_or_owner(node, node.func, facts)
+            if source is None:
                 return None
-            node = node.args[0]
-        elif node.func.attr in _MOVES:
-            return None
+            node = source
         else:
-            node = node.func.value
+            return None
     return node.id
 
 
-def _is_of_torch(function: ast.Attribute, facts: Facts) -> bool:
+def _given_or_owner(call: ast.Call, function: ast.Attribute, facts: Facts) -> ast.expr | None:
+    """The first argument of a function of torch, or what a method is called on; None where the result may be elsewhere."""
     first = ast.unparse(function).partition(".")[0]
-    return f"{facts.imports.get(first, '')}.".startswith("torch.")
+    if f"{facts.imports.get(first, '')}.".startswith("torch."):
+        return None if not call.args or any(each.arg == "device" for each in call.keywords) else call.args[0]
+    return None if function.attr in _MOVES else function.value
 
 
 def _statement_of(node: ast.expr, function: _Function) -> ast.Assign | None:
@@ -215,4 +215,17 @@ def _is_tensor(name: str, function: _Function) -> bool:
         and isinstance(node.value, ast.Name)
         and node.value.id == name
         for node in ast.walk(function)
+    )
+
+
+def shares_memory(node: ast.expr) -> bool:
+    """Whether an expression gives the memory of another attribute: `self.scores.data`, `self.scores.detach()`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "data" and isinstance(node.value, ast.Attribute)
+    detaches = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
+    return (
+        detaches
+        and isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Attribute)
     )

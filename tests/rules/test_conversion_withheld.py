@@ -202,6 +202,8 @@ def test_a_file_that_computes_in_half_precision_stays(half: str) -> None:
         "print(x.dtype == torch.float16)",
         "net = net.to(torch.bfloat16)",
         "sums = torch.zeros(3, dtype=torch.float16)",
+        "size = args.half",
+        "def master(x):\n        return x.half()",
     ],
 )
 def test_half_precision_that_is_chosen_keeps_nothing_back(half: str) -> None:
