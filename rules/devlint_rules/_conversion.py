@@ -212,7 +212,8 @@ def _row_of_own(file: File) -> int | None:
         return 0
     bound = _bound(tree.body)
     if ("device" in bound and not _chooses_late(tree.body, file)) or ("*" in bound and _reads_device(tree)):
-        return next((node.lineno for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "device"), 1)
+        names = (node for node in ast.walk(tree) if _binds_device(node) or isinstance(node, ast.Name))
+        return next((getattr(node, "lineno", 1) for node in names if getattr(node, "id", NEW) == NEW), 1)
     nodes = list(ast.walk(tree))
     kept = [node.lineno for node in nodes if isinstance(node, ast.Attribute) and _keeps_device(node)]
     literals = [use for use in uses(file.facts) if isinstance(use, DeviceLiteral)]

@@ -18,7 +18,7 @@ from devlint.api import ApiCall, DeviceLiteral, Event, Facts, Required
 
 from ._api import is_legacy_type, service_of
 from ._given import context_as_device, stays_on_index
-from ._run_device import says_accelerator
+from ._run_device import chosen_by_default, says_accelerator
 from ._shared import File, is_script, parsed
 from ._switches import is_computed_card, unasked
 from ._taken import innermost, shares_memory
@@ -299,6 +299,7 @@ _REASONS: tuple[tuple[Callable[[Facts], Iterator[int]], str], ...] = (
     (_processes, "needs the GPU"),
     (_checks, "ends the program without the GPU"),
     (_spread, "needs several GPUs"),
+    (chosen_by_default, "asks for the GPU by default"),
     (_kept_copies, "keeps a copy on the GPU, which on the CPU shares its memory with the original"),
     (_computed, "computes the index of the GPU"),
     (_half, "computes in half precision, which few operators have on the CPU"),

@@ -176,13 +176,18 @@ def test_a_switch_that_a_function_changes_decides_no_device() -> None:
 @pytest.mark.parametrize(
     "bound", ["ON = True if opt.mode == 'GPU' else False", "ON = opt.mode == 'cuda'", "ON = bool(opt.mode == 'GPU')"]
 )
-def test_a_switch_between_the_card_and_the_cpu_is_a_guard(bound: str) -> None:
+@pytest.mark.parametrize("default", ["default='CPU'", "required=True", "default='GPU'"])
+def test_a_switch_between_the_card_and_the_cpu_stays_one(bound: str, default: str) -> None:
     text = (
         "import argparse\n\nimport torch\nfrom here import Net, image\n\nparser = argparse.ArgumentParser()\n"
-        "parser.add_argument('--mode', default='GPU', choices=['GPU', 'CPU'])\nopt = parser.parse_args()\n"
+        f"parser.add_argument('--mode', {default})\nopt = parser.parse_args()\n"
         f"{bound}\n\nnet = Net()\nif ON:\n    net.cuda()\n    x = image().cuda()\nelse:\n    x = image()\nprint(net(x))\n"
     )
+    linter = Linter(tuple(rule() for rule in RULES), SETTINGS)
+    found = linter.check(decode(text.encode(), "train.py")).diagnostics
+    is_asked = default.startswith("default='GPU") and "'GPU'" in bound
     assert converted(text) == text
+    assert bool(found) == is_asked  # a program that asks for the card by default stops on another machine
 
 
 @pytest.mark.parametrize("bound", ["ON = opt.mode == 'train'", "ON = 'GPU' if opt.mode else 'none'", "ON = opt.mode"])
