@@ -121,6 +121,9 @@ def buffer_of(event: Event, facts: Facts) -> str | None:
         return None
     around = parents(facts.text).get(place_of(event.node))
     target = around.targets[0] if isinstance(around, ast.Assign) and len(around.targets) == 1 else None
+    gradient = (each for each in ast.walk(moved.node) if isinstance(each, ast.keyword) and each.arg == "requires_grad")
+    if any(isinstance(each.value, ast.Constant) and each.value.value is True for each in gradient):
+        return None
     if shares_memory(moved.node) or not isinstance(target, ast.Attribute) or ast.unparse(target.value) != "self":
         return None
     return None if _is_drawn(target.attr, event, facts) else target.attr

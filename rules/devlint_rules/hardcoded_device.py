@@ -35,8 +35,8 @@ Use instead:
 
 ## Fix safety
 The rule treats all literals for one accelerator in a file as one decision. A report shows one finding for all of them.
-The fix chooses the device once. It writes the choice in the form that the file already uses. An unsafe fix also changes
-these places of the file:
+The fix chooses the device once. It writes the choice in the form that the file already uses. Where each line has a
+tensor at hand, the fix uses the device of that tensor instead. An unsafe fix also changes these places of the file:
 
 * A default that names the accelerator, such as `device="cuda"`.
 * A switch that is on, such as `use_gpu=True`. It becomes `use_gpu=torch.cuda.is_available()`.
@@ -63,6 +63,9 @@ The rule makes a suggestion without an edit in these cases:
 * The index is computed.
 * No variable in scope holds a device, and another line calls `.cuda()` with a computed index. The program would still
   stop at that line.
+* A line of the file needs a GPU, and no edit changes that: a stream, a `device_ids` with several GPUs, a check for CUDA
+  in a test, or half precision.
+* The file has a device that the other lines do not see, for example `self.device` of another class.
 
 ## Known limits
 The rule does not report these cases:

@@ -537,3 +537,35 @@ def test_torch_of_a_star_import_is_not_imported_again(star: str) -> None:
 def test_a_star_import_that_gives_no_torch_is_none() -> None:
     text = "from here import *\n\n\ndef noise(x):\n    return make(x).cuda()\n"
     assert "import torch\n" in converted(text)
+
+
+@pytest.mark.parametrize("asks", ["args.cuda", "self.cuda > 0", "torch.cuda.is_available()"])
+@pytest.mark.parametrize("place", ["'cpu'", "lambda storage, loc: storage", "torch.device('cpu')"])
+def test_a_checkpoint_that_another_branch_loads_for_the_cpu_stays(asks: str, place: str) -> None:
+    text = (
+        f"import torch\n\n\ndef load(self, args, path):\n    if {asks}:\n        state = torch.load(path)\n    else:\n"
+        f"        state = torch.load(path, map_location={place})\n    return state\n"
+    )
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV208",), torch_stated=False))
+    assert not linter.check(decode(text.encode(), "train.py")).diagnostics
+
+
+def test_a_checkpoint_in_a_branch_about_something_else_is_reported() -> None:
+    text = (
+        "import torch\n\n\ndef load(args, path):\n    if args.resume:\n        state = torch.load(path)\n    else:\n"
+        "        state = torch.load(args.base, map_location='cpu')\n    return state\n"
+    )
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV208",), torch_stated=False))
+    assert len(linter.check(decode(text.encode(), "train.py")).diagnostics) == 1
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["torch.tensor([n], requires_grad=True)", "torch.zeros(n, requires_grad=True)", "torch.ones(n).cuda().detach()"],
+)
+def test_a_tensor_with_a_gradient_becomes_no_buffer(made: str) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self, n):\n"
+        f"        super().__init__()\n        self.scale = {made}.cuda()\n"
+    )
+    assert ("register_buffer" in converted(text)) == ("requires_grad" not in made)
