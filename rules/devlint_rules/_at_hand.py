@@ -31,7 +31,6 @@ _RECEIVER = re.compile(
 )
 
 _TRAINS = re.compile(r"\bDataLoader\(|\.backward\(|\.step\(|\bin \w*loader\b")
-_NEXT = re.compile(r"^(\t| {2}| {4})?(async )?(def|class) ", re.MULTILINE)
 #: Methods of a tensor that draw its values in place [torch/_tensor_docs.py].
 _DRAW = frozenset(
     {"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "geometric_", "log_normal_", "cauchy_"}
@@ -94,8 +93,7 @@ def local_name(device: str, event: Event, facts: Facts) -> RunDeviceNeed | None:
 
     The device is then read at the start: of a parameter that is not bound again before, or of the module.
     """
-    tree, row = parsed(facts.text), getattr(event.node, "lineno", 0)
-    function = innermost(tree, row) if tree is not None else None
+    function, row = head_of(event, facts), getattr(event.node, "lineno", 0)
     if function is None:
         return None
     same = [other for other in _beside(event, facts) if near(other, facts) == device]
@@ -178,7 +176,7 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     is_module = receiver is not None and receiver.kind == "module"
     given = [a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)]
     is_given = (receiver is None or not made) and _moved(event, facts) in {*given} - {"self"}
-    asks = not is_module and not is_given and (made or _TRAINS.search(_body_of(event, facts)) is None)
+    asks = not is_module and not is_given and (made or _TRAINS.search(ast.unparse(head)) is None)
     moved = {_moved(other, facts) for other in facts.events if _same_function(other, event)} - {None}
     optional = {name for name, default in defaults(head.args) if is_none(default)}
     for name in given if asks else ():
@@ -255,40 +253,11 @@ def _moved(event: Event, facts: Facts) -> str | None:
     return node.id if isinstance(node, ast.Name) and node.id not in facts.imports else None
 
 
-def head_of(event: Event, facts: Facts) -> ast.FunctionDef | None:
-    """The header of the function around an event, with an empty body."""
-    name = event.function.rpartition(".")[2]
-    if not name.isidentifier():
-        return None
-    start = _start_of(name, event, facts)
-    return _header(facts.text, start) if start >= 0 else None
-
-
-def _start_of(name: str, event: Event, facts: Facts) -> int:
-    starts = [m.start() for m in re.finditer(rf"\bdef {name}\s*\(", facts.text) if m.start() < event.span.start]
-    return starts[-1] if starts else -1
-
-
-def _body_of(event: Event, facts: Facts) -> str:
-    """The text of the function around an event, up to the next one at module level or in a class."""
-    start = max(0, _start_of(event.function.rpartition(".")[2], event, facts))
-    end = _NEXT.search(facts.text, event.span.end)
-    return facts.text[start : end.start() if end is not None else len(facts.text)]
-
-
-@lru_cache(maxsize=64)
-def _header(text: str, start: int) -> ast.FunctionDef | None:
-    end = start
-    for _ in range(20):  # a header may have several colons
-        end = text.find(":", end) + 1
-        if not end:
-            return None
-        try:
-            (function,) = ast.parse(text[start:end] + " pass").body
-        except (SyntaxError, ValueError):
-            continue
-        return function if isinstance(function, ast.FunctionDef) else None
-    return None
+def head_of(event: Event, facts: Facts) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The function around an event; None for a lambda, and outside of functions."""
+    tree, row = parsed(facts.text), getattr(event.node, "lineno", 0)
+    function = innermost(tree, row) if tree is not None else None
+    return function if function is not None and function.name == event.function.rpartition(".")[2] else None
 
 
 def _is_part_of_init(name: str, text: str) -> bool:

@@ -139,8 +139,7 @@ def _comes_before(switch: Switch, facts: Facts) -> bool:
 
 def _script_alone(facts: Facts) -> Span | None:
     """The `if __name__ == "__main__"` of the module, where nothing outside of it needs a new device."""
-    tree = parsed(facts.text)
-    scripts = [node for node in (tree.body if tree is not None else ()) if is_script(node)]
+    scripts = _scripts(facts.text)
     if len(scripts) != 1:
         return None
     script = scripts[0]
@@ -257,9 +256,14 @@ def _binds(targets: Sequence[ast.expr]) -> bool:
 
 
 def _is_in_script(use: DeviceLiteral, facts: Facts) -> bool:
-    tree, row = parsed(facts.text), getattr(use.node, "lineno", 0)
-    scripts = [node for node in (tree.body if tree is not None else ()) if is_script(node)]
-    return any(script.lineno < row <= (script.end_lineno or 0) for script in scripts)
+    row = getattr(use.node, "lineno", 0)
+    return any(script.lineno < row <= (script.end_lineno or 0) for script in _scripts(facts.text))
+
+
+def _scripts(text: str) -> list[ast.If]:
+    """The statements `if __name__ == "__main__"` of the module."""
+    tree = parsed(text)
+    return [node for node in (tree.body if tree is not None else ()) if is_script(node)]
 
 
 def _chooses_late(body: Sequence[ast.stmt], file: File) -> bool:

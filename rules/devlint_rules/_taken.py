@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from devlint.api import CudaMethod, Event, Facts
 
 from ._shared import parsed
+from ._uses import place_of
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Methods and attributes that tensors have and modules lack.
@@ -110,19 +111,12 @@ def _given_or_owner(call: ast.Call, function: ast.Attribute, facts: Facts) -> as
 
 def _statement_of(node: ast.expr, function: _Function) -> ast.Assign | None:
     """The assignment of one target whose value holds a node."""
-    found = (each for each in ast.walk(function) if isinstance(each, ast.Assign) and len(each.targets) == 1)
-    return next(
-        (each for each in found if any(part is node or _is_at(part, node) for part in ast.walk(each.value))), None
-    )
-
-
-def _is_at(part: ast.AST, node: ast.expr) -> bool:
-    return isinstance(part, ast.expr) and (part.lineno, part.col_offset, part.end_lineno, part.end_col_offset) == (
-        node.lineno,
-        node.col_offset,
-        node.end_lineno,
-        node.end_col_offset,
-    )
+    for each in ast.walk(function):
+        if isinstance(each, ast.Assign) and len(each.targets) == 1:
+            parts = (part for part in ast.walk(each.value) if isinstance(part, ast.expr))
+            if any(place_of(part) == place_of(node) for part in parts):
+                return each
+    return None
 
 
 def _sizes(node: ast.AST) -> Iterator[str]:

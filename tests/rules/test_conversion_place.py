@@ -569,3 +569,16 @@ def test_a_tensor_with_a_gradient_becomes_no_buffer(made: str) -> None:
         f"        super().__init__()\n        self.scale = {made}.cuda()\n"
     )
     assert ("register_buffer" in converted(text)) == ("requires_grad" not in made)
+
+
+@pytest.mark.parametrize(
+    ("leader", "device"), [("x", "x.device"), ("x.data", "x.device"), ("x.grad.data", "x.grad.device")]
+)
+def test_what_follows_the_data_of_a_tensor_follows_the_tensor(leader: str, device: str) -> None:
+    text = (
+        "import torch\n\n\ndef mask(x):\n    y = torch.ones(x.size())\n"
+        f"    if {leader}.is_cuda:\n        y = y.cuda()\n    return x * y\n"
+    )
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV207",), torch_stated=False))
+    after = fix_source(linter, decode(text.encode(), "train.py"), (Safety.SAFE, Safety.UNSAFE)).text
+    assert f"y = y.to({device})" in after
