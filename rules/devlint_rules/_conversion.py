@@ -13,6 +13,7 @@ the current one, and nothing catches the error of a machine without the card.
 from __future__ import annotations
 
 import ast
+import symtable
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -209,8 +210,7 @@ def _row_of_own(file: File) -> int | None:
     tree = parsed(file.facts.text)
     if tree is None:
         return 0
-    bound = _bound(tree.body)
-    if ("device" in bound and not _chooses_late(tree.body, file)) or ("*" in bound and _reads_device(tree)):
+    if _is_of_module(tree, file) and not _chooses_late(tree.body, file):
         names = (node for node in ast.walk(tree) if _binds_device(node) or isinstance(node, ast.Name))
         return next((getattr(node, "lineno", 1) for node in names if getattr(node, "id", NEW) == NEW), 1)
     nodes = list(ast.walk(tree))
@@ -239,7 +239,7 @@ def _is_own_of(function: _Function, file: File) -> bool:
     if given:
         default = dict(defaults(function.args)).get("device")
         return is_used and not (isinstance(default, ast.Constant) and isinstance(default.value, str))
-    if "device" not in _bound(function.body) or _chooses_late(function.body, file):
+    if not any(map(_binds_device, ast.walk(function))) or _chooses_late(function.body, file):
         return False
     values = [node.value for node in ast.walk(function) if isinstance(node, ast.Assign) and _binds(node.targets)]
     return is_used or any(map(_chooses, values))
@@ -268,16 +268,16 @@ def _scripts(text: str) -> list[ast.If]:
 
 def _chooses_late(body: Sequence[ast.stmt], file: File) -> bool:
     """Whether a function binds `device` to nothing but literals that are chosen too late."""
-    bindings = [node for statement in body for node in ast.walk(statement) if _binds_device(node)]
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    bindings = [node for node in nodes if _binds_device(node)]
     chosen = [
         part
-        for statement in body
-        for node in ast.walk(statement)
+        for node in nodes
         if isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == ["device"]
         for part in ast.walk(node.value)
         if isinstance(part, ast.expr) and place_of(part) in _late(file)
     ]
-    return len(bindings) == len(chosen) and all(isinstance(node, ast.Name) for node in bindings)
+    return 0 < len(bindings) == len(chosen) and all(isinstance(node, ast.Name) for node in bindings)
 
 
 def _binds_device(node: ast.AST) -> bool:
@@ -291,46 +291,20 @@ def _binds_device(node: ast.AST) -> bool:
     return "device" in (getattr(node, "name", None), getattr(node, "arg", None)) and not isinstance(node, ast.keyword)
 
 
-def _reads_device(tree: ast.AST) -> bool:
-    """Whether the module's `device` is read: not what a function binds by that name."""
-    pending: list[ast.AST] = [tree]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.Name) and node.id == "device" and isinstance(node.ctx, ast.Load):
-            return True
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            arguments = node.args
-            own = {each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)}
-            if "device" in own or (not isinstance(node, ast.Lambda) and "device" in _bound(node.body)):
-                pending += [*arguments.defaults, *(each for each in arguments.kw_defaults if each is not None)]
-                continue
-        pending.extend(ast.iter_child_nodes(node))
-    return False
-
-
-def _bound(body: Sequence[ast.stmt]) -> set[str]:
-    """The names that statements bind in their own scope."""
-    found: set[str] = set()
-    pending: list[ast.AST] = list(body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-            continue
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
-            found.add(node.id)
-        elif isinstance(node, ast.Global | ast.Nonlocal):
-            found.update(node.names)
-        elif isinstance(node, ast.alias):
-            found.add((node.asname or node.name).split(".")[0])
-        elif (isinstance(node, ast.ExceptHandler) and node.name) or (
-            isinstance(node, ast.MatchAs | ast.MatchStar) and node.name
-        ):
-            found.add(node.name)
-        pending.extend(ast.iter_child_nodes(node))
-    return found
+def _is_of_module(tree: ast.Module, file: File) -> bool:
+    """Whether the module binds `device`, or reads one that `from x import *` may give."""
+    try:
+        tables = [symtable.symtable(file.facts.text, "", "exec")]
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+    for table in tables:  # which grows
+        tables += table.get_children()
+    known = [table.lookup(NEW) for table in tables if NEW in table.get_identifiers()]
+    of_module = [each for each in known if each.is_global()]
+    if any(each.is_assigned() or each.is_imported() or each.is_namespace() for each in of_module):
+        return True
+    by_star = any(isinstance(node, ast.alias) and node.name == "*" for node in ast.walk(tree))
+    return by_star and any(each.is_referenced() for each in of_module)
 
 
 @lru_cache(maxsize=4)
