@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeGuard
 
@@ -19,7 +19,7 @@ from devlint.api import ApiCall, DeviceLiteral, Event, Facts, Required
 from ._api import is_legacy_type, service_of
 from ._given import context_as_device, stays_on_index
 from ._run_device import chosen_by_default, says_accelerator
-from ._shared import File, is_script, parsed
+from ._shared import File, parsed
 from ._switches import is_computed_card, unasked
 from ._taken import innermost, shares_memory
 from ._twins import compared
@@ -195,22 +195,42 @@ def _half(facts: Facts) -> Iterator[int]:
     tree = parsed(facts.text) if "half" in facts.text or "float16" in facts.text else None
     if tree is None:
         return
-    places = {innermost(tree, use.node.lineno) for use in uses(facts) if isinstance(use.node, ast.expr)}
+    rows = list(_half_rows(tree, facts))
+    cards = [use.node.lineno for use in uses(facts) if isinstance(use.node, ast.expr)]
+    places = {innermost(tree, row) for row in cards}
+    tests = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
+    for row in rows:
+        if innermost(tree, row) in places and not any(_decides(test, row, rows, cards) for test in tests):
+            yield row
+
+
+def _half_rows(tree: ast.Module, facts: Facts) -> Iterator[int]:
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.Compare | ast.Dict | ast.IfExp) or (isinstance(node, ast.If) and not is_script(node)):
+        if isinstance(node, ast.Compare | ast.Dict | ast.IfExp):
             continue
         if isinstance(node, ast.Call) and _path(node.func, facts).startswith("torch."):
             continue
-        is_half = (isinstance(node, ast.Attribute) and _path(node, facts) in _HALVES) or (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and (node.func.attr, len(node.args)) == ("half", 0)
-        )
-        if is_half and isinstance(node, ast.expr) and innermost(tree, node.lineno) in places:
+        if isinstance(node, ast.Attribute) and _path(node, facts) in _HALVES:
             yield node.lineno
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if (node.func.attr, len(node.args)) == ("half", 0):
+                yield node.lineno
         pending.extend(ast.iter_child_nodes(node))
+
+
+def _decides(test: ast.If, row: int, rows: Sequence[int], cards: Sequence[int]) -> bool:
+    """Whether a condition decides about half precision: its branch does nothing else with the card, or the other one, which
+    uses the card as well, goes without."""
+    for own, other in ((test.body, test.orelse), (test.orelse, test.body)):
+        if _are_in(own, [row]):
+            return not _are_in(own, cards) or (_are_in(other, cards) and not _are_in(other, rows))
+    return False
+
+
+def _are_in(block: Sequence[ast.stmt], rows: Sequence[int]) -> bool:
+    return bool(block) and any(block[0].lineno <= row <= (block[-1].end_lineno or 0) for row in rows)
 
 
 def _path(node: ast.expr, facts: Facts) -> str:

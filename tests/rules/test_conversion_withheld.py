@@ -192,6 +192,24 @@ def test_a_file_that_computes_in_half_precision_stays(half: str) -> None:
     assert any("line 6" in why for why in reasons(text))
 
 
+def test_half_precision_on_both_sides_of_another_choice_stays() -> None:
+    text = (
+        "import torch\nfrom there import Pipe\n\n\ndef main(name):\n    if 'a' in name:\n"
+        "        pipe = Pipe.load(name, dtype=torch.float16, safety=None).to('cuda')\n    else:\n"
+        "        pipe = Pipe.load(name, dtype=torch.float16).to('cuda')\n    return pipe\n"
+    )
+    assert converted(text) == text
+
+
+def test_half_precision_of_one_side_alone_is_chosen() -> None:
+    text = (
+        "import torch\nfrom there import Pipe\n\n\ndef main(name):\n    if 'a' in name:\n"
+        "        pipe = Pipe.load(name, dtype=torch.float16).to('cuda')\n    else:\n"
+        "        pipe = Pipe.load(name).to('cuda')\n    return pipe\n"
+    )
+    assert ".to('cuda')" not in converted(text)
+
+
 @pytest.mark.parametrize(
     "half",
     [
