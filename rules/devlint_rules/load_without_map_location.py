@@ -119,8 +119,9 @@ def _is_chosen_beside(event: Load, facts: Facts) -> bool:
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.If) and node.orelse and says_accelerator(ast.unparse(node.test)):
             within = node.body[0].lineno <= row <= (node.body[-1].end_lineno or 0)
-            others = (each for statement in node.orelse for each in ast.walk(statement))
-            if within and any(isinstance(each, ast.keyword) and each.arg == "map_location" for each in others):
+            parts = (each for statement in node.orelse for each in ast.walk(statement))
+            places = [each.value for each in parts if isinstance(each, ast.keyword) and each.arg == "map_location"]
+            if within and places and not any(says_accelerator(ast.unparse(each)) for each in places):
                 return True
     return False
 

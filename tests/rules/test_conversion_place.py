@@ -550,10 +550,13 @@ def test_a_checkpoint_that_another_branch_loads_for_the_cpu_stays(asks: str, pla
     assert not linter.check(decode(text.encode(), "train.py")).diagnostics
 
 
-def test_a_checkpoint_in_a_branch_about_something_else_is_reported() -> None:
+@pytest.mark.parametrize(
+    ("asks", "place"), [("args.resume", "'cpu'"), ("args.gpu is None", "f'cuda:{args.gpu}'"), ("args.cuda", "'cuda:0'")]
+)
+def test_a_checkpoint_whose_other_branch_is_not_for_the_cpu_is_reported(asks: str, place: str) -> None:
     text = (
-        "import torch\n\n\ndef load(args, path):\n    if args.resume:\n        state = torch.load(path)\n    else:\n"
-        "        state = torch.load(args.base, map_location='cpu')\n    return state\n"
+        f"import torch\n\n\ndef load(args, path):\n    if {asks}:\n        state = torch.load(path)\n    else:\n"
+        f"        state = torch.load(args.base, map_location={place})\n    return state\n"
     )
     linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV208",), torch_stated=False))
     assert len(linter.check(decode(text.encode(), "train.py")).diagnostics) == 1
