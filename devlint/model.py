@@ -140,8 +140,9 @@ class RunDeviceNeed:
     """The fix uses the name `name` for the device of the run; `name = choice` is added once per file, after the imports.
 
     `choice`: an expression that names torch in full (`torch.device(...)`), or as the file itself spells it. `after`: a
-    statement of the module that binds a name which the choice reads. `inside`: the `if __name__ == "__main__"` that alone
-    needs the device, which is then chosen at its start. All fixes of a file that need the device give the same.
+    statement of the module that binds a name which the choice reads. `inside`: the `if __name__ == "__main__"` or the
+    function that alone needs the device, which is then chosen at its start. All fixes that need the device there give the
+    same.
     """
 
     name: str = "device"

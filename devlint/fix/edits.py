@@ -66,7 +66,7 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
             if other.start < one.end or (one.start, one.end) == (other.start, other.end):
                 raise ValueError(f"edits of the fix {fix.title!r} overlap")
         shared = needs_of(fix, tree, facts)
-        also = [each for each in also_of(fix, shared) if not any(map(each.touches, edits))]
+        also = [each for each in also_of(fix, shared, tree) if not any(map(each.touches, edits))]
     except CannotEditError:
         return hint
     if any(need.start > edits[0].start for need in shared):

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from devlint.facts import Facts
 from devlint.fix.rows import REST_OF_ROW, CannotEditError, newline_of, starts_row
-from devlint.model import AlsoNeed, Fix, ImportNeed, RunDeviceNeed, Span, TextEdit
+from devlint.model import AlsoNeed, Fix, ImportNeed, Need, RunDeviceNeed, Span, TextEdit
 from devlint.tree import Tree
 
 _TORCH_NAME = re.compile(r"\btorch(?:\.\w+)+")
@@ -23,29 +23,66 @@ def needs_of(fix: Fix, tree: Tree, facts: Facts) -> list[TextEdit]:
     """The imports and definitions that the fix uses and the module lacks."""
     if not fix.needs:
         return []
+    shared = [edit for need in fix.needs if (edit := _in_function(need, tree)) is not None]
     bound = _module_names(tree.ast)
     names = bound.keys() - _script_names(tree.ast)
     imports = [need.module for need in fix.needs if isinstance(need, ImportNeed)]
-    devices = [need for need in fix.needs if isinstance(need, RunDeviceNeed)]
+    devices = [need for need in fix.needs if isinstance(need, RunDeviceNeed) and _function_of(need, tree) is None]
     devices = [need for need in devices if need.name not in (names if need.inside is None else bound)]
     local = facts.spell("torch")
-    has_torch = local.split(".")[0] in bound
+    has_torch = local.split(".")[0] in bound or _gets_by_star(local, tree)
     if devices and not has_torch:
         imports.append("torch")
     block = _import_block(tree)
-    shared: list[TextEdit] = []
     for module in dict.fromkeys(imports):
         if module.split(".")[0] not in bound:
             apart = block < 0 or not _is_plain_import(tree.ast.body[block])
             shared.append(_after(tree, block, f"import {module}", apart))
     if devices:
         spell = facts.spell if has_torch else str
-        after = max(block, bound[local.split(".")[0]]) if has_torch else block
+        after = max(block, bound.get(local.split(".")[0], bound.get("*", block))) if has_torch else block
         after = max(after, _last_setting(tree))
         for need in dict.fromkeys(devices):
             definition = f"{need.name} = {_TORCH_NAME.sub(lambda name: spell(name[0]), need.choice)}"
             shared.append(_defined(need, definition, after, tree))
     return shared
+
+
+def _gets_by_star(name: str, tree: Tree) -> bool:
+    """Whether the file reads a name that it has from `from x import *` alone."""
+    return "*" in _module_names(tree.ast) and any(
+        isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree.ast)
+    )
+
+
+def _function_of(need: Need, tree: Tree) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The function that alone gets the device of a need."""
+    if not isinstance(need, RunDeviceNeed) or need.inside is None:
+        return None
+    functions = (node for node in ast.walk(tree.ast) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return next((node for node in functions if tree.source.span(node) == need.inside), None)
+
+
+def _in_function(need: Need, tree: Tree) -> TextEdit | None:
+    """The definition of a device at the start of the function that alone gets it; None where it has that already.
+
+    Raises CannotEditError where the first statement has no row of its own.
+    """
+    function = _function_of(need, tree)
+    assert function is None or isinstance(need, RunDeviceNeed)
+    if (
+        function is None
+        or not isinstance(need, RunDeviceNeed)
+        or need.name in _module_names(ast.Module(function.body, []))
+    ):
+        return None
+    source, first = tree.source, function.body[0]
+    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
+    start = tree.start(function.body[1] if is_text else first)
+    if not starts_row(source, start):
+        raise CannotEditError
+    row = source.starts[source.row(start) - 1]
+    return TextEdit(row, row, f"{source.text[row:start]}{need.name} = {need.choice}{newline_of(source, 0)}")
 
 
 def _defined(need: RunDeviceNeed, definition: str, after: int, tree: Tree) -> TextEdit:
@@ -107,12 +144,12 @@ def _end_of_head(script: ast.If, tree: Tree) -> int:
     return tree.source.text.index(":", test) + 1
 
 
-def also_of(fix: Fix, defined: Sequence[TextEdit]) -> list[TextEdit]:
+def also_of(fix: Fix, defined: Sequence[TextEdit], tree: Tree) -> list[TextEdit]:
     """The other places that the decision of a fix settles. `defined`: what the fix needs at the start of the file.
 
     Raises CannotEditError where one would use a name before it is defined.
     """
-    own = {need.name for need in fix.needs if isinstance(need, RunDeviceNeed)}
+    own = {need.name for need in fix.needs if isinstance(need, RunDeviceNeed) and _function_of(need, tree) is None}
     start = max((edit.start for edit in defined), default=0)
     needs = [need for need in fix.needs if isinstance(need, AlsoNeed)]
     if any(need.text in own and need.span.start < start for need in needs):

@@ -1,11 +1,10 @@
-"""How the device of the run is written where a fix needs one: what is in scope, what is at hand, else a new name."""
+"""The device of a tensor or module that a function has at hand, where it needs one, and a name for it where it repeats."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from devlint.api import (
@@ -17,112 +16,140 @@ from devlint.api import (
     Facts,
     Move,
     RunDeviceNeed,
-    Site,
     Value,
 )
 
-from ._conversion import held, is_safe, is_text, new_device, parents, place_of, uses
-from ._given import is_index
-from ._shared import parsed
-from ._taken import sized_like, taken_from
+from ._given import given_device
+from ._run_device import guard_in
+from ._shared import File, is_none, parsed, span_of
+from ._switches import defaults
+from ._taken import innermost, is_bound, origin, shares_memory, sized_like, taken_from
+from ._uses import held, is_named, parents, place_of, uses, wants_device
 
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"
 )
 
 _TRAINS = re.compile(r"\bDataLoader\(|\.backward\(|\.step\(|\bin \w*loader\b")
-_NEXT = re.compile(r"^(\t| {2}| {4})?(async )?(def|class) ", re.MULTILINE)
+#: Methods of a tensor that draw its values in place [torch/_tensor_docs.py].
+_DRAW = frozenset(
+    {"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "geometric_", "log_normal_", "cauchy_"}
+)
+#: As often as this a function writes the same device, before it gets a name.
+_OFTEN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class RunDevice:
-    """An expression for the device of the run, and what a fix needs so that it is defined. `is_text`: it is a new text."""
-
-    text: str
-    needs: tuple[RunDeviceNeed, ...] = ()
-    is_text: bool = False
+def wants_new(facts: Facts) -> bool:
+    """Whether a place that needs a device has none in scope and none at hand: the file then has a new one, everywhere."""
+    return _wants_new(File(facts))
 
 
-def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> RunDevice | None:
-    """The run's device: the expression that is in scope, else that of a tensor or module at hand, else a new name.
+@lru_cache(maxsize=1)
+def _wants_new(file: File) -> bool:
+    return any(at_hand(event, file.facts) is None for event in _without(file))
 
-    `event`: what is to be put there; without it nothing at hand is asked. A program whose conversion is safe has the new name
-    everywhere. None where no device can be chosen with the imports, see `new_device`.
+
+@lru_cache(maxsize=1)
+def _without(file: File) -> tuple[Event, ...]:
+    """The places that need a device and have none in scope."""
+    facts = file.facts
+    calls = (
+        e for e in facts.events if isinstance(e, ApiCall) and wants_device(e, facts) and guard_in(e, facts) is None
+    )
+    named = (use for use in uses(facts) if use.run_device is None and not is_named(use, facts.text))
+    return tuple(event for event in (*named, *calls) if not _has_place(event, facts))
+
+
+def _has_place(event: Event, facts: Facts) -> bool:
+    """Whether the file says already where something goes: by a name, by the argument of `cuda`, or as a part of a module."""
+    if isinstance(event, CudaMethod) and given_device(event, facts) is not None:
+        return True
+    return held(event, facts) is not None or buffer_of(event, facts) is not None
+
+
+def near(event: Event, facts: Facts) -> str | None:
+    """The device at hand; one argument's for the whole function, where some place of it follows an argument.
+
+    All that the function puts on the card is in one place.
     """
-    row = getattr(event.node, "lineno", 0) if event is not None else 0
-    if in_scope is not None and not is_index(in_scope, row, site.facts):
-        return RunDevice(in_scope)
-    if event is not None and (known := held(event, site.facts)) is not None:
-        return RunDevice(known)
-    if event is not None and (own := _of_class(event, site.facts)) is not None:
-        return RunDevice(own)
-    type = event.type if isinstance(event, CudaMethod | DeviceLiteral) else "cuda"
-    near = at_hand(event, site.facts) if event is not None and not is_safe(type, site.facts) else None
-    need = new_device(type, site.facts)
-    if near is not None and event is not None and (need is None or not _needs_new(event, site.facts)):
-        return RunDevice(near)
-    return None if need is None else RunDevice(need.name, (need,), is_text(site.facts))
-
-
-def _needs_new(event: Event, facts: Facts) -> bool:
-    """Whether another place in the function has only the new name: one name then serves the whole function.
-
-    What meets a tensor of the caller's follows that tensor wherever it is.
-    """
-    if not isinstance(event, CudaMethod | DeviceLiteral):
-        return False
-    partner = event.partner or (sized_like(event, facts) if isinstance(event, CudaMethod) else None)
-    if not (partner or "").isidentifier():
-        return False
+    own = at_hand(event, facts)
     head = head_of(event, facts)
-    given = (
-        {a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)} if head is not None else set()
-    )
-    if partner in given:
-        return False
-    return any(
-        other.function == event.function and other.run_device is None and at_hand(other, facts) is None
-        for other in uses(facts)
-    )
+    if own is None or head is None:
+        return own
+    given = {each.arg for each in ast.walk(head.args) if isinstance(each, ast.arg)}
+    found = [own, *(at_hand(other, facts) or "" for other in _beside(event, facts))]
+    return next((device for device in found if device.removesuffix(".device") in given), own)
 
 
-def _of_class(event: Event, facts: Facts) -> str | None:
-    """`self.device` in a method of a class that places things there by it: `x.to(self.device)`, `device=self.device`.
+def _beside(event: Event, facts: Facts) -> list[Event]:
+    """The places in the function of an event that need a device and have none in scope."""
+    return [
+        other for other in _without(File(facts)) if getattr(other, "function", None) == getattr(event, "function", "")
+    ]
 
-    Not where the object is made: it may not have it yet.
+
+def local_name(device: str, event: Event, facts: Facts) -> RunDeviceNeed | None:
+    """The name for a device that the function of an event writes often; None where the function has such a name.
+
+    The device is then read at the start: of a parameter that is not bound again before, or of the module.
     """
-    tree = parsed(facts.text)
-    row = event.node.lineno if isinstance(event.node, ast.expr | ast.stmt) else 0
-    for class_ in _classes(tree) if tree is not None and row else ():
-        if not class_.lineno <= row <= (class_.end_lineno or 0):
+    function, row = head_of(event, facts), getattr(event.node, "lineno", 0)
+    if function is None:
+        return None
+    same = [other for other in _beside(event, facts) if near(other, facts) == device]
+    first = min((getattr(other.node, "lineno", 0) for other in same), default=row)
+    owner = device.removesuffix(".device")
+    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    steady = owner in given and not is_bound(owner, function, function.lineno, first)
+    names = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)} | given
+    if len(same) < _OFTEN or not (steady or owner == "next(self.parameters())") or "device" in names:
+        return None
+    return RunDeviceNeed("device", device, inside=span_of(function, facts.text))
+
+
+def buffer_of(event: Event, facts: Facts) -> str | None:
+    """The name of an attribute that can be a buffer of its module: `self.table = make().cuda()` in `__init__`.
+
+    Not of a tensor with a gradient, which the module's state does not have, nor of one that shares its memory.
+    """
+    if not isinstance(event, CudaMethod) or not event.function.endswith(".__init__"):
+        return None
+    owner, moved = event.scope.get("self"), event.receiver
+    if owner is None or owner.kind != "module" or not moved.value.is_tensor or moved.value.kind == "parameter":
+        return None
+    around = parents(facts.text).get(place_of(event.node))
+    target = around.targets[0] if isinstance(around, ast.Assign) and len(around.targets) == 1 else None
+    gradient = (each for each in ast.walk(moved.node) if isinstance(each, ast.keyword) and each.arg == "requires_grad")
+    if any(isinstance(each.value, ast.Constant) and each.value.value is True for each in gradient):
+        return None
+    if shares_memory(moved.node) or not isinstance(target, ast.Attribute) or ast.unparse(target.value) != "self":
+        return None
+    return None if _is_drawn(target.attr, event, facts) else target.attr
+
+
+def _is_drawn(name: str, event: CudaMethod, facts: Facts) -> bool:
+    """Whether the class draws the values of an attribute in place, `nn.init.normal_(self.w)`: the card's generator does.
+
+    A buffer is still on the CPU when the object is made, and another generator would draw other values.
+    """
+    tree, path = parsed(facts.text), f"self.{name}"
+    row = getattr(event.node, "lineno", 0)
+    for class_ in ast.walk(tree) if tree is not None else ():
+        if not isinstance(class_, ast.ClassDef) or not class_.lineno <= row <= (class_.end_lineno or 0):
             continue
-        method = next(
-            (m for m in class_.body if isinstance(m, ast.FunctionDef) and m.lineno <= row <= (m.end_lineno or 0)), None
-        )
-        if method is None or method.name == "__init__" or [a.arg for a in method.args.args][:1] != ["self"]:
-            continue
-        if _places_by_self(class_):
-            return "self.device"
-    return None
+        for node in ast.walk(class_):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            drawn = node.args[:1] if _is_init(node.func, facts) else [node.func.value] * (node.func.attr in _DRAW)
+            if any(ast.unparse(each).removesuffix(".data") == path for each in drawn):
+                return True
+    return False
 
 
-@lru_cache(maxsize=16)
-def _classes(tree: ast.Module) -> list[ast.ClassDef]:
-    return [each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)]
-
-
-@lru_cache(maxsize=64)
-def _places_by_self(class_: ast.ClassDef) -> bool:
-    """Whether some code of a class puts a thing where `self.device` is."""
-    return any(map(_is_placed_by_self, ast.walk(class_)))
-
-
-def _is_placed_by_self(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    moves = isinstance(node.func, ast.Attribute) and node.func.attr == "to"
-    given = [*(node.args[:1] if moves else ()), *(k.value for k in node.keywords if k.arg == "device")]
-    return any(isinstance(each, ast.Attribute) and ast.unparse(each) == "self.device" for each in given)
+def _is_init(function: ast.Attribute, facts: Facts) -> bool:
+    """Whether a function is one of `torch.nn.init` that works in place."""
+    first, _, rest = ast.unparse(function).partition(".")
+    return function.attr.endswith("_") and f"{facts.imports.get(first, first)}.{rest}".startswith("torch.nn.init.")
 
 
 def at_hand(event: Event, facts: Facts) -> str | None:
@@ -132,10 +159,11 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     say nothing of these either, unless both meet: the caller may have all of them on the host. Nor do the arguments of a
     function that trains, unless what moves was made in it.
     """
-    if isinstance(event, CudaMethod | DeviceLiteral | ApiCall) and event.partner is not None:
-        return f"{event.partner}.device"
-    if isinstance(event, CudaMethod) and (tensor := taken_from(event, facts) or sized_like(event, facts)) is not None:
-        return f"{tensor}.device"
+    met = event.partner if isinstance(event, CudaMethod | DeviceLiteral | ApiCall) else None
+    if met is None and isinstance(event, CudaMethod):
+        met = taken_from(event, facts) or sized_like(event, facts)
+    if met is not None:
+        return f"{origin(met, event, facts)}.device"
     head = head_of(event, facts)
     if head is None:
         return None
@@ -148,11 +176,12 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     is_module = receiver is not None and receiver.kind == "module"
     given = [a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)]
     is_given = (receiver is None or not made) and _moved(event, facts) in {*given} - {"self"}
-    asks = not is_module and not is_given and (made or _TRAINS.search(_body_of(event, facts)) is None)
+    asks = not is_module and not is_given and (made or _TRAINS.search(ast.unparse(head)) is None)
     moved = {_moved(other, facts) for other in facts.events if _same_function(other, event)} - {None}
+    optional = {name for name, default in defaults(head.args) if is_none(default)}
     for name in given if asks else ():
         value = event.scope.get(name)
-        if name in moved or _is_unpacked(name, head.name, facts.text):
+        if name in moved or name in optional or _is_unpacked(name, head.name, facts.text):
             continue
         if value is not None and value.is_tensor and value.device == HOME:
             return f"{name}.device"
@@ -224,40 +253,11 @@ def _moved(event: Event, facts: Facts) -> str | None:
     return node.id if isinstance(node, ast.Name) and node.id not in facts.imports else None
 
 
-def head_of(event: Event, facts: Facts) -> ast.FunctionDef | None:
-    """The header of the function around an event, with an empty body."""
-    name = event.function.rpartition(".")[2]
-    if not name.isidentifier():
-        return None
-    start = _start_of(name, event, facts)
-    return _header(facts.text, start) if start >= 0 else None
-
-
-def _start_of(name: str, event: Event, facts: Facts) -> int:
-    starts = [m.start() for m in re.finditer(rf"\bdef {name}\s*\(", facts.text) if m.start() < event.span.start]
-    return starts[-1] if starts else -1
-
-
-def _body_of(event: Event, facts: Facts) -> str:
-    """The text of the function around an event, up to the next one at module level or in a class."""
-    start = max(0, _start_of(event.function.rpartition(".")[2], event, facts))
-    end = _NEXT.search(facts.text, event.span.end)
-    return facts.text[start : end.start() if end is not None else len(facts.text)]
-
-
-@lru_cache(maxsize=64)
-def _header(text: str, start: int) -> ast.FunctionDef | None:
-    end = start
-    for _ in range(20):  # a header may have several colons
-        end = text.find(":", end) + 1
-        if not end:
-            return None
-        try:
-            (function,) = ast.parse(text[start:end] + " pass").body
-        except (SyntaxError, ValueError):
-            continue
-        return function if isinstance(function, ast.FunctionDef) else None
-    return None
+def head_of(event: Event, facts: Facts) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The function around an event; None for a lambda, and outside of functions."""
+    tree, row = parsed(facts.text), getattr(event.node, "lineno", 0)
+    function = innermost(tree, row) if tree is not None else None
+    return function if function is not None and function.name == event.function.rpartition(".")[2] else None
 
 
 def _is_part_of_init(name: str, text: str) -> bool:

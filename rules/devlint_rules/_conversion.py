@@ -13,9 +13,10 @@ the current one, and nothing catches the error of a machine without the card.
 from __future__ import annotations
 
 import ast
+import symtable
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeGuard
 
 from devlint.api import (
     ApiCall,
@@ -24,21 +25,33 @@ from devlint.api import (
     Event,
     Facts,
     Fix,
-    Load,
-    Move,
     Operand,
     Portability,
     RunDeviceNeed,
+    Site,
     Span,
 )
 
-from ._api import is_legacy_type
-from ._given import without_index
+from ._at_hand import local_name, near, wants_new
+from ._given import is_index
 from ._run_device import guard_in, guarded_type, placement_of
-from ._shared import File, parsed, span_of
+from ._shared import File, is_none, is_script, parsed, span_of
 from ._stays import handed_texts, why_kept
-from ._switches import Switch, computed_maps, own_switch, switches, tested
+from ._switches import Switch, computed_maps, defaults, own_switch, switches, tested
 from ._torch import has_torch
+from ._uses import (
+    Place,
+    held,
+    is_named,
+    is_placed_by_self,
+    names_card,
+    names_of,
+    parents,
+    place_of,
+    sees_none,
+    uses,
+    wants_device,
+)
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
 AVAILABLE = {
@@ -48,14 +61,15 @@ AVAILABLE = {
     "mtia": "torch.mtia.is_available",
 }
 _TOO_EARLY = "the available devices are not known here yet, or a function sets the visible devices"
-_USES = frozenset({"argument", "assigned", "map"})
 #: Kinds of values that `.to(device)` moves as `.cuda()` does.
 MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})
+#: The name of a new device.
+NEW = "device"
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Methods that give a module's parameters: nothing else that has `cuda()` has them.
 _OF_MODULES = frozenset({"parameters", "named_parameters"})
 #: Other processes may use other cards, and must not find CUDA started.
 _PROCESSES = ("multiprocessing", "torch.multiprocessing", "torch.distributed", "concurrent.futures", "ray", "horovod")
-_TAKES_DEVICE = frozenset({"torch.autocast", "torch.set_default_tensor_type", "torch.set_default_device"})
 _SETS_CURRENT = frozenset(
     {"torch.cuda.set_device", "torch.cuda.device", "torch.cuda.device_of", "torch.accelerator.set_device_index",
      "torch.accelerator.device_index", "torch.accelerator.set_device_idx"}
@@ -98,13 +112,12 @@ def quote_of(facts: Facts) -> str:
 
 
 def new_device(type: str, facts: Facts) -> RunDeviceNeed | None:
-    """The definition of a device under a name that the file does not have: `device`, or `run_device` where that is taken.
+    """The definition of a `device` that the file does not have.
 
     None where torch cannot tell what is there, see `why_no_device` for the others.
     """
     if _is_held_back(File(facts)) is not None:
         return None
-    name = "run_device" if _is_taken(File(facts)) else "device"
     types = {use.type for use in uses(facts)}
     if len(types) == 1 and next(iter(types)) in AVAILABLE:
         type = next(iter(types))
@@ -115,8 +128,8 @@ def new_device(type: str, facts: Facts) -> RunDeviceNeed | None:
     asks = f"{AVAILABLE[type]}()" if type in AVAILABLE else ""
     switch = own_switch(AVAILABLE[type], facts) if asks and asks in found else None
     if switch is not None and not _comes_before(switch, facts):
-        return RunDeviceNeed(name, found.replace(asks, switch.name), after=span_of(switch.statement, facts.text))
-    return RunDeviceNeed(name, found, inside=_script_alone(facts))
+        return RunDeviceNeed(NEW, found.replace(asks, switch.name), after=span_of(switch.statement, facts.text))
+    return RunDeviceNeed(NEW, found, inside=_script_alone(facts))
 
 
 def _comes_before(switch: Switch, facts: Facts) -> bool:
@@ -127,33 +140,14 @@ def _comes_before(switch: Switch, facts: Facts) -> bool:
 
 def _script_alone(facts: Facts) -> Span | None:
     """The `if __name__ == "__main__"` of the module, where nothing outside of it needs a new device."""
-    tree = parsed(facts.text)
-    scripts = [node for node in (tree.body if tree is not None else ()) if _is_script(node)]
+    scripts = _scripts(facts.text)
     if len(scripts) != 1:
         return None
     script = scripts[0]
-    rows = [use.node.lineno for use in facts.events if _wants_device(use, facts) and isinstance(use.node, ast.expr)]
+    rows = [use.node.lineno for use in facts.events if wants_device(use, facts) and isinstance(use.node, ast.expr)]
     rows += [node.lineno for node in (*computed_maps(facts.text), *handed_texts(facts))]
     inside = bool(rows) and all(script.body[0].lineno <= row <= (script.body[-1].end_lineno or 0) for row in rows)
     return span_of(script, facts.text) if inside else None
-
-
-def _is_script(statement: ast.stmt) -> TypeGuard[ast.If]:
-    return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test) and not statement.orelse
-
-
-def _wants_device(event: Event, facts: Facts) -> bool:
-    """Whether a fix may put a new device where an event is."""
-    if isinstance(event, CudaMethod | DeviceLiteral):
-        own = isinstance(event, DeviceLiteral) and (event.role not in _USES or is_named(event, facts.text))
-        wants = not own and guard_in(event, facts) is None
-    elif isinstance(event, ApiCall):
-        wants = is_legacy_type(event.qualname) or ".amp." in event.qualname or event.qualname in _TAKES_DEVICE
-    elif isinstance(event, Load):
-        wants = event.module and event.map_location is None
-    else:
-        wants = isinstance(event, Move) and event.method == "type"
-    return wants and _sees_none(event)
 
 
 def why_no_device(facts: Facts) -> str:
@@ -179,31 +173,15 @@ def why_unconverted(facts: Facts) -> str | None:
 def _why_kept(file: File) -> str | None:
     """`why_kept`, or a `device` of the file that some of its uses do not see: a second one beside it would be odd."""
     why = why_kept(file.facts)
-    if why is not None or not wants_new(file.facts) or not _is_taken(file):
+    if why is not None or not wants_new(file.facts):
         return why
-    tree = parsed(file.facts.text)
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _asks_for_card(node.value):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if any(isinstance(each, ast.Name) and each.id == "device" for each in targets):
-                return f"line {node.lineno} chooses `device` where not all lines that need it see it"
-    return None
-
-
-def _asks_for_card(node: ast.expr) -> bool:
-    return any(isinstance(each, ast.Attribute) and each.attr == "is_available" for each in ast.walk(node))
+    row = _row_of_own(file)
+    return None if row is None else f"line {row} has a `device` that not all lines see which need it"
 
 
 def is_late(event: DeviceLiteral, facts: Facts) -> bool:
     """Whether a function chooses its `device` too late for other uses: the one choice of the file takes its place."""
-    return place_of(event.node) in _late(File(facts)) and not _is_taken(File(facts))
-
-
-def wants_new(facts: Facts) -> bool:
-    """Whether a use of the card sees no device at all."""
-    return not all(
-        use.run_device is not None or is_named(use, facts.text) or held(use, facts) is not None for use in uses(facts)
-    )
+    return place_of(event.node) in _late(File(facts))
 
 
 @lru_cache(maxsize=1)
@@ -216,64 +194,90 @@ def _late(file: File) -> frozenset[Place]:
         place_of(use.node)
         for use in uses(facts)
         if isinstance(use, DeviceLiteral)
-        and use.function
+        and (use.function or _is_in_script(use, facts))
         and use.index in (None, 0)
         and isinstance(use.node, ast.expr)
         and list(names_of(use, facts.text)) == ["device"]
     )
 
 
-@lru_cache(maxsize=1)
-def _is_taken(file: File) -> bool:
-    """Whether `device` is bound at module level, or in a function that names a device, a tensor type or a checkpoint.
+def _row_of_own(file: File) -> int | None:
+    """The row of a `device` that the file has: of the module, of a class, or of a function that needs it.
 
-    What `from x import *` binds is not known: there it is taken where the file reads it.
+    What is chosen too late is none, nor a literal that an attribute gets. What `from x import *` binds is not known: there
+    it is the file's where the file reads it.
     """
     tree = parsed(file.facts.text)
     if tree is None:
-        return True
-    bound = _bound(tree.body)
-    if "device" in bound or ("*" in bound and _reads_device(tree)):
-        return True
-    rows: dict[int, bool] = {}
-    for event in file.facts.events:
-        if _may_name_run(event) and isinstance(event.node, ast.expr | ast.stmt):
-            rows[event.node.lineno] = rows.get(event.node.lineno, False) or _sees_none(event)
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            continue
-        inside = [
-            sees_none for row, sees_none in rows.items() if function.lineno <= row <= (function.end_lineno or row)
-        ]
-        arguments = [] if isinstance(function, ast.ClassDef) else list(ast.walk(function.args))
-        is_given = any(isinstance(each, ast.arg) and each.arg == "device" for each in arguments)
-        body = [] if isinstance(function, ast.Lambda) else function.body
-        if is_given and any(inside):
-            return True
-        if inside and "device" in _bound(body) and not _chooses_late(body, file):
-            return True
-    return False
+        return 0
+    if _is_of_module(tree, file) and not _chooses_late(tree.body, file):
+        names = (node for node in ast.walk(tree) if _binds_device(node) or isinstance(node, ast.Name))
+        return next((getattr(node, "lineno", 1) for node in names if getattr(node, "id", NEW) == NEW), 1)
+    nodes = list(ast.walk(tree))
+    kept = [node.lineno for node in nodes if isinstance(node, ast.Attribute) and _keeps_device(node)]
+    literals = [use for use in uses(file.facts) if isinstance(use, DeviceLiteral)]
+    given = sum(name == "self.device" for use in literals for name in names_of(use, file.facts.text))
+    own = kept if len(kept) > given else []
+    if not kept:
+        own = [node.lineno for node in nodes if isinstance(node, ast.Call) and is_placed_by_self(node)]
+    own += [node.lineno for node in nodes if isinstance(node, _Function) and _is_own_of(node, file)]
+    return min(own, default=None)
 
 
-def _sees_none(event: Event) -> bool:
-    """Whether nothing in scope says which device an event wants; a default wants the one around its function."""
-    if isinstance(event, DeviceLiteral) and event.role == "default":
+def _keeps_device(node: ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Store) and ast.unparse(node) == "self.device"
+
+
+def _is_own_of(function: _Function, file: File) -> bool:
+    """Whether a function has a device of its own that others need, or lines that would read it for the new one.
+
+    It takes a `device` without a default that names the card, or binds one that is not chosen too late.
+    """
+    rows = (use.node.lineno for use in uses(file.facts) if isinstance(use.node, ast.expr) and sees_none(use))
+    is_used = any(function.lineno <= row <= (function.end_lineno or row) for row in rows)
+    given = [each for each in ast.walk(function.args) if isinstance(each, ast.arg) and each.arg == "device"]
+    if given:
+        default = dict(defaults(function.args)).get("device")
+        return is_used and not (isinstance(default, ast.Constant) and isinstance(default.value, str))
+    if not any(map(_binds_device, ast.walk(function))) or _chooses_late(function.body, file):
         return False
-    return getattr(event, "run_device", None) is None
+    values = [node.value for node in ast.walk(function) if isinstance(node, ast.Assign) and _binds(node.targets)]
+    return is_used or any(map(_chooses, values))
+
+
+def _chooses(value: ast.expr) -> bool:
+    """Whether an expression makes a device, or asks which is there."""
+    names = (each.attr for each in ast.walk(value) if isinstance(each, ast.Attribute))
+    return isinstance(value, ast.Call | ast.IfExp) and any(name in ("is_available", "device") for name in names)
+
+
+def _binds(targets: Sequence[ast.expr]) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == "device" for each in targets)
+
+
+def _is_in_script(use: DeviceLiteral, facts: Facts) -> bool:
+    row = getattr(use.node, "lineno", 0)
+    return any(script.lineno < row <= (script.end_lineno or 0) for script in _scripts(facts.text))
+
+
+def _scripts(text: str) -> list[ast.If]:
+    """The statements `if __name__ == "__main__"` of the module."""
+    tree = parsed(text)
+    return [node for node in (tree.body if tree is not None else ()) if is_script(node)]
 
 
 def _chooses_late(body: Sequence[ast.stmt], file: File) -> bool:
     """Whether a function binds `device` to nothing but literals that are chosen too late."""
-    bindings = [node for statement in body for node in ast.walk(statement) if _binds_device(node)]
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    bindings = [node for node in nodes if _binds_device(node)]
     chosen = [
         part
-        for statement in body
-        for node in ast.walk(statement)
+        for node in nodes
         if isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == ["device"]
         for part in ast.walk(node.value)
         if isinstance(part, ast.expr) and place_of(part) in _late(file)
     ]
-    return len(bindings) == len(chosen) and all(isinstance(node, ast.Name) for node in bindings)
+    return 0 < len(bindings) == len(chosen) and all(isinstance(node, ast.Name) for node in bindings)
 
 
 def _binds_device(node: ast.AST) -> bool:
@@ -287,71 +291,20 @@ def _binds_device(node: ast.AST) -> bool:
     return "device" in (getattr(node, "name", None), getattr(node, "arg", None)) and not isinstance(node, ast.keyword)
 
 
-def held(event: Event, facts: Facts) -> str | None:
-    """A variable that holds this accelerator by name, `device = torch.device("cuda")`, which DEV201 makes a choice."""
-    if not isinstance(event, CudaMethod | DeviceLiteral | ApiCall | Load):
-        return None
-    type = "cuda" if isinstance(event, Load) else event.type
-    if placement_of(facts, type) is not None:
-        return None
-    found = [
-        path
-        for path, value in facts.bound_at(event.scope, event.span).items()
-        if value.kind in ("device", "string")
-        and {getattr(place, "type", None) for place in value.device} == {type}
-        and "device" in path.rpartition(".")[2].lower()
-        and "[" not in path
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _reads_device(tree: ast.AST) -> bool:
-    """Whether the module's `device` is read: not what a function binds by that name."""
-    pending: list[ast.AST] = [tree]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.Name) and node.id == "device" and isinstance(node.ctx, ast.Load):
-            return True
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            arguments = node.args
-            own = {each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)}
-            if "device" in own or (not isinstance(node, ast.Lambda) and "device" in _bound(node.body)):
-                pending += [*arguments.defaults, *(each for each in arguments.kw_defaults if each is not None)]
-                continue
-        pending.extend(ast.iter_child_nodes(node))
-    return False
-
-
-def _may_name_run(event: Event) -> bool:
-    """Whether a fix may put the device of the run where an event is."""
-    if isinstance(event, Move):
-        return event.method == "type"
-    return isinstance(event, CudaMethod | DeviceLiteral | ApiCall | Load)
-
-
-def _bound(body: Sequence[ast.stmt]) -> set[str]:
-    """The names that statements bind in their own scope."""
-    found: set[str] = set()
-    pending: list[ast.AST] = list(body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-            continue
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
-            found.add(node.id)
-        elif isinstance(node, ast.Global | ast.Nonlocal):
-            found.update(node.names)
-        elif isinstance(node, ast.alias):
-            found.add((node.asname or node.name).split(".")[0])
-        elif (isinstance(node, ast.ExceptHandler) and node.name) or (
-            isinstance(node, ast.MatchAs | ast.MatchStar) and node.name
-        ):
-            found.add(node.name)
-        pending.extend(ast.iter_child_nodes(node))
-    return found
+def _is_of_module(tree: ast.Module, file: File) -> bool:
+    """Whether the module binds `device`, or reads one that `from x import *` may give."""
+    try:
+        tables = [symtable.symtable(file.facts.text, "", "exec")]
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+    for table in tables:  # which grows
+        tables += table.get_children()
+    known = [table.lookup(NEW) for table in tables if NEW in table.get_identifiers()]
+    of_module = [each for each in known if each.is_global()]
+    if any(each.is_assigned() or each.is_imported() or each.is_namespace() for each in of_module):
+        return True
+    by_star = any(isinstance(node, ast.alias) and node.name == "*" for node in ast.walk(tree))
+    return by_star and any(each.is_referenced() for each in of_module)
 
 
 @lru_cache(maxsize=4)
@@ -401,6 +354,49 @@ def decision(event: CudaMethod | DeviceLiteral, fix: Fix, facts: Facts) -> str:
     return event.type if fix.edits else ""
 
 
+@dataclass(frozen=True, slots=True)
+class RunDevice:
+    """An expression for the device of the run, and what a fix needs so that it is defined.
+
+    `is_text`: it is a new text; `whole`: what a name that one function gets stands for.
+    """
+
+    text: str
+    needs: tuple[RunDeviceNeed, ...] = ()
+    is_text: bool = False
+    whole: str = ""
+
+    @property
+    def owner(self) -> str:
+        """The tensor that has the device: `x` of `x.device`; else the whole expression."""
+        return (self.whole or self.text).removesuffix(".device")
+
+
+def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> RunDevice | None:
+    """The run's device: the expression that is in scope, else that of a tensor or module at hand, else a new name.
+
+    `event`: what is to be put there; without it nothing at hand is asked. A file that needs the new name somewhere has it
+    everywhere, and so has a program whose conversion is safe. None where no device can be chosen with the imports, see
+    `new_device`.
+    """
+    facts = site.facts
+    row = getattr(event.node, "lineno", 0) if event is not None else 0
+    if in_scope is not None and not is_index(in_scope, row, facts):
+        return RunDevice(in_scope)
+    if event is not None and (known := held(event, facts)) is not None:
+        return RunDevice(known)
+    type = event.type if isinstance(event, CudaMethod | DeviceLiteral) else "cuda"
+    need = new_device(type, facts)
+    if event is not None and not is_safe(type, facts) and (need is None or not wants_new(facts)):
+        found = near(event, facts)
+        local = local_name(found, event, facts) if found is not None else None
+        if local is not None:
+            return RunDevice(local.name, (local,), whole=local.choice)
+        if found is not None:
+            return RunDevice(found)
+    return None if need is None else RunDevice(need.name, (need,), is_text(facts))
+
+
 def is_safe(type: str, facts: Facts) -> bool:
     """Whether the whole file can be converted and does the same wherever it worked."""
     return _is_safe(type, File(facts))
@@ -432,14 +428,8 @@ def _stays(event: Event, type: str, facts: Facts) -> bool:
     return event.role in ("computed", "default")
 
 
-def is_parameter(use: DeviceLiteral, text: str) -> bool:
-    """Whether a literal is the default of a parameter."""
-    return isinstance(parents(text).get(place_of(use.node)), ast.arguments)
-
-
 def _keeps_card(text: str) -> bool:
-    """Whether a switch for the card is on, a checkpoint goes to a computed card, or the file asks for half precision,
-    which few layers have on a CPU."""
+    """Whether a switch for the card is on, a checkpoint goes to a computed card, or an option asks for half precision."""
     tree = parsed(text)
     return bool(switches(text) or computed_maps(text)) or any(
         isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "half"
@@ -460,17 +450,13 @@ def _is_program(facts: Facts) -> bool:
     return any(not use.function and not is_named(use, facts.text) for use in uses(facts))
 
 
-def is_named(use: CudaMethod | DeviceLiteral, text: str) -> bool:
-    return isinstance(use, DeviceLiteral) and any(names_of(use, text))
-
-
 def _is_plain(use: CudaMethod | DeviceLiteral, facts: Facts) -> bool:
     """Whether a use is a device argument of torch's own, a name for the card, or the move of a tensor or a module."""
     if use.under.caught or (use.run_device is not None and not use.run_device_is_proved):
         return False
     if isinstance(use, DeviceLiteral):
         return not _is_unknown(use) and _is_taken_as_device(use, facts.text)
-    if use.argument is not None and use.index is None and not _is_none(use.argument):
+    if use.argument is not None and use.index is None and not is_none(use.argument):
         return False
     return surely_movable(use.receiver, facts)
 
@@ -489,25 +475,6 @@ def _is_taken_as_device(use: DeviceLiteral, text: str) -> bool:
     if isinstance(around, ast.keyword):
         return around.arg in ("device", "map_location")
     return isinstance(around, ast.Call) and isinstance(around.func, ast.Attribute) and around.func.attr == "to"
-
-
-Place = tuple[int, int, int | None, int | None]
-
-
-def place_of(node: ast.AST) -> Place:
-    return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
-
-
-@lru_cache(maxsize=2)
-def parents(text: str) -> dict[Place, ast.AST]:
-    """What stands around each expression of the file, by the expression's place."""
-    tree = parsed(text)
-    found: dict[Place, ast.AST] = {}
-    for node in ast.walk(tree) if tree is not None else ():
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                found.setdefault(place_of(child), node)
-    return found
 
 
 def surely_movable(receiver: Operand, facts: Facts) -> bool:
@@ -549,41 +516,13 @@ def _modules_by_use(text: str) -> frozenset[str]:
     )
 
 
-def uses(facts: Facts) -> tuple[CudaMethod | DeviceLiteral, ...]:
-    """Where the file uses a card without asking for it."""
-    return _uses_of(File(facts))
-
-
-@lru_cache(maxsize=1)
-def _uses_of(file: File) -> tuple[CudaMethod | DeviceLiteral, ...]:
-    return tuple(
-        without_index(event, file.facts)
-        for event in file.facts.events
-        if _names_card(event) and guard_in(event, file.facts) is None
-    )
-
-
 def _named(facts: Facts, type: str) -> Iterator[CudaMethod | DeviceLiteral]:
-    return (event for event in facts.events if _names_card(event) and event.type == type)
-
-
-def _names_card(event: Event) -> TypeGuard[CudaMethod | DeviceLiteral]:
-    if isinstance(event, CudaMethod):
-        return True
-    return isinstance(event, DeviceLiteral) and event.role in _USES and not _is_of_accelerator(event)
-
-
-def _is_of_accelerator(event: DeviceLiteral) -> bool:
-    return (event.call or "").startswith(("torch.cuda.", "torch.accelerator.", f"torch.{event.type}."))
+    return (event for event in facts.events if names_card(event) and event.type == type)
 
 
 def _is_unknown(use: DeviceLiteral) -> bool:
     """Whether a literal goes to what nobody knows, which may want a text."""
     return use.role == "argument" and use.call is None
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _sets_current(event: Event) -> bool:
@@ -598,15 +537,3 @@ def _decides_by_name(facts: Facts) -> bool:
     """Whether a name for the card is compared or tested: on another machine the answer would change."""
     names = {name for use in uses(facts) if isinstance(use, DeviceLiteral) for name in names_of(use, facts.text)}
     return bool(names) and not names.isdisjoint(tested(facts.text))
-
-
-def names_of(use: DeviceLiteral, text: str) -> Iterator[str]:
-    """The names that a literal, or the `torch.device` around it, is bound to."""
-    above = parents(text)
-    around = above.get(place_of(use.node))
-    if isinstance(around, ast.Call) and use.call == "torch.device":
-        around = above.get(place_of(around))
-    if isinstance(around, ast.Assign):
-        yield from (ast.unparse(target) for target in around.targets)
-    elif isinstance(around, ast.AnnAssign):
-        yield ast.unparse(around.target)

@@ -50,10 +50,11 @@ def given_device(event: CudaMethod, facts: Facts) -> str | None:
 
 
 def without_index(event: _Use, facts: Facts) -> _Use:
-    """An event without the device of the run that is in scope, where that name holds an index."""
+    """An event without the device of the run that is in scope, where that name holds an index, or None there."""
     if event.run_device is None or not isinstance(event.node, ast.expr | ast.stmt):
         return event
-    if not is_index(event.run_device, event.node.lineno, facts):
+    absent = {f"{event.run_device} is None", f"not {event.run_device}"}
+    if absent.isdisjoint(event.under.tests) and not is_index(event.run_device, event.node.lineno, facts):
         return event
     return replace(event, run_device=None, run_device_is_proved=False)
 

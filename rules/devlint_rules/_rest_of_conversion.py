@@ -15,21 +15,13 @@ from typing import NamedTuple
 
 from devlint.api import AlsoNeed, CudaMethod, DeviceLiteral, Facts, Fix, RunDeviceNeed, Safety, Span
 
-from ._conversion import (
-    AVAILABLE,
-    is_parameter,
-    names_of,
-    new_device,
-    parents,
-    place_of,
-    uses,
-    wants_new,
-    why_unconverted,
-)
+from ._at_hand import wants_new
+from ._conversion import AVAILABLE, new_device, why_unconverted
 from ._run_device import guard_of
 from ._shared import File, parsed, span_of
 from ._stays import handed_texts
 from ._switches import computed_maps, defaults, switches
+from ._uses import is_parameter, names_of, parents, place_of, uses
 
 _READS_AS_TEXT = (
     ast.Compare,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 
 from devlint.api import (
@@ -55,6 +56,7 @@ _KERNEL_FOLDERS = frozenset({"csrc", "cuda", "triton"})
 _ONLY_CUDA = re.compile(
     r"\bext_loader\.load_ext\(|\bCUDAGraph\b|\b_share_cuda_\b|\b_new_shared_cuda\b|\bcudart\(|\btorch\.cuda\.nccl\b|\bdo_bench_cudagraph\("
 )
+_CARDS = ("cuda", "gpu")
 _FOLLOWS = re.compile(r"\.is_(cuda|xpu|mps)\b|\bis (not )?None|[<>]=?\s*-?\d|!=\s*-1")
 
 
@@ -117,20 +119,57 @@ def named_guard(event: ApiCall | CudaMethod | DeviceLiteral, facts: Facts) -> Le
 
 @lru_cache(maxsize=4)
 def _chosen_by_name(text: str) -> frozenset[str]:
-    """The conditions under which the card is chosen, by names that the module binds once, to such a comparison."""
+    """The conditions under which the card is chosen, by names that the module binds once, to such a comparison.
+
+    Not where the option that is compared names the card by default: the program then asks for it unasked.
+    """
+    return frozenset(
+        target.id if _side_of(statement.value) else f"not {target.id}"
+        for target, statement in _sides(text)
+        if not _is_card_by_default(statement.value, text)
+    )
+
+
+def chosen_by_default(facts: Facts) -> Iterator[int]:
+    """The rows that bind a name to a comparison of an option that names the card by default."""
+    for _, statement in _sides(facts.text):
+        if _is_card_by_default(statement.value, facts.text):
+            yield statement.lineno
+
+
+@lru_cache(maxsize=4)
+def _sides(text: str) -> tuple[tuple[ast.Name, ast.Assign], ...]:
+    """The names that the module binds once, to a comparison with the card or the CPU, with the statements."""
     tree = parsed(text)
     bound = Counter(
         node.id
         for node in (ast.walk(tree) if tree is not None else ())
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     )
-    found: set[str] = set()
-    for statement in tree.body if tree is not None else ():
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            target, side = statement.targets[0], _side_of(statement.value)
-            if isinstance(target, ast.Name) and bound[target.id] == 1 and side is not None:
-                found.add(target.id if side else f"not {target.id}")
-    return frozenset(found)
+    return tuple(
+        (statement.targets[0], statement)
+        for statement in (tree.body if tree is not None else ())
+        if isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and isinstance(statement.targets[0], ast.Name)
+        and bound[statement.targets[0].id] == 1
+        and _side_of(statement.value) is not None
+    )
+
+
+def _is_card_by_default(compared: ast.expr, text: str) -> bool:
+    """Whether an expression reads an option whose default names the card: `add_argument("--mode", default="GPU")`."""
+    tree = parsed(text)
+    read = {each.attr for each in ast.walk(compared) if isinstance(each, ast.Attribute)}
+    for call in ast.walk(tree) if tree is not None else ():
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
+            names = (each.value for each in call.args if isinstance(each, ast.Constant))
+            default = next((each.value for each in call.keywords if each.arg == "default"), None)
+            if not isinstance(default, ast.Constant) or str(default.value).lower().partition(":")[0] not in _CARDS:
+                continue
+            if any(str(name).lstrip("-").replace("-", "_") in read for name in names):
+                return True
+    return False
 
 
 def _side_of(node: ast.expr) -> bool | None:
@@ -145,7 +184,7 @@ def _side_of(node: ast.expr) -> bool | None:
     for each in (node.left, *node.comparators):
         if isinstance(each, ast.Constant) and isinstance(each.value, str):
             named = each.value.lower().partition(":")[0]
-            return True if named in ("cuda", "gpu") else False if named == "cpu" else None
+            return True if named in _CARDS else False if named == "cpu" else None
     return None
 
 

@@ -7,7 +7,7 @@ import re
 import symtable
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from devlint.api import (
     CPU,
@@ -548,3 +548,13 @@ def is_initialized(span: Span, facts: Facts) -> bool:
     body = facts.text[start : end if end >= 0 else len(facts.text)]
     found = re.search(r"super\([^()]*\)\s*\.__init__\(|\w\.__init__\(\s*self\b", body)
     return start < 0 or found is None or start + found.start() < span.start
+
+
+def is_none(node: ast.AST | None) -> bool:
+    """Whether an expression is the constant None."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def is_script(statement: ast.AST) -> TypeGuard[ast.If]:
+    """Whether a statement is `if __name__ == "__main__":`, with no other branch."""
+    return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test) and not statement.orelse

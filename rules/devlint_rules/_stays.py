@@ -10,17 +10,21 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from typing import TypeGuard
 
-from devlint.api import ApiCall, CudaMethod, DeviceLiteral, Event, Facts, WorkerDevice
+from devlint.api import ApiCall, CudaMethod, DeviceLiteral, Event, Facts, Required, WorkerDevice
 
 from ._api import is_legacy_type, service_of
 from ._given import context_as_device, stays_on_index
-from ._run_device import says_accelerator
+from ._run_device import chosen_by_default, says_accelerator
 from ._shared import File, parsed
 from ._switches import is_computed_card, unasked
+from ._taken import innermost, shares_memory
 from ._twins import compared
+from ._uses import uses
+from .cuda_required import is_contract
 
 # These take a device, and do nothing for one that is not theirs.
 TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})
@@ -31,6 +35,7 @@ _OF_CUDA = frozenset(
     {"torch2trt", "tensorrt", "pycuda", "nvdiffrast", "tinycudann", "mamba_ssm", "causal_conv1d", "pointnet2_ops",
      "diff_gaussian_rasterization", "simple_knn", "warp_rnnt", "gsplat", "nvidia"}
 )  # fmt: skip
+_HALVES = ("torch.float16", "torch.half")
 _CARD = re.compile(r"(cuda|xpu|npu)(:\d+)?\Z")
 
 
@@ -51,21 +56,10 @@ def _why(file: File) -> str | None:
     library = next((name for name in facts.imports.values() if name.partition(".")[0] in _OF_CUDA), None)
     if library is not None:
         return f"the file imports `{library}`, which only runs on CUDA"
-    row = min((*_calls(facts), *_processes(facts)), default=None)
-    if row is not None:
-        return f"line {row} needs the GPU"
-    row = min(_in_workers(facts), default=None)
-    if row is not None:
-        return f"line {row} needs the GPU in a worker process, where no choice of a device lets it run"
-    row = min(_kept_copies(facts), default=None)
-    if row is not None:
-        return f"line {row} keeps a copy on the GPU, which on the CPU shares its memory with the original"
-    row = min(_computed(facts), default=None)
-    if row is not None:
-        return f"line {row} computes the index of the GPU"
-    row = compared(facts)
-    if row is not None:
-        return f"line {row} compares results of the GPU with results of the CPU"
+    for find, what in _REASONS:
+        row = min(find(facts), default=None)
+        if row is not None:
+            return f"line {row} {what}"
     if _lacks_torch(facts):
         return "the file uses `torch` and never imports it"
     return "the file only holds settings, and does not import torch" if _is_settings(facts) else None
@@ -169,19 +163,6 @@ def _kept_copies(facts: Facts) -> Iterator[int]:
                     yield node.lineno
 
 
-def shares_memory(node: ast.expr) -> bool:
-    """Whether an expression gives the memory of another attribute: `self.scores.data`, `self.scores.detach()`."""
-    if isinstance(node, ast.Attribute):
-        return node.attr == "data" and isinstance(node.value, ast.Attribute)
-    detaches = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
-    return (
-        detaches
-        and isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Attribute)
-    )
-
-
 def _qualified(node: ast.expr, facts: Facts) -> str:
     first, dot, rest = ast.unparse(node).partition(".")
     return f"{facts.imports.get(first, first)}{dot}{rest}"
@@ -197,6 +178,93 @@ def _computed(facts: Facts) -> Iterator[int]:
             given = [*placed, *(each.value for each in node.keywords if each.arg == "device")]
             if any(map(is_computed_card, given)):
                 yield node.lineno
+
+
+def _checks(facts: Facts) -> Iterator[int]:
+    """The rows of checks for the card that nobody removes: the program is meant for it."""
+    for event in facts.events:
+        if isinstance(event, Required) and isinstance(event.node, ast.expr | ast.stmt) and is_contract(event, facts):
+            yield event.node.lineno
+
+
+def _spread(facts: Facts) -> Iterator[int]:
+    """The rows that list several cards for one module: `DataParallel(net, device_ids=[0, 1])`."""
+    for node in unasked(facts.text):
+        if isinstance(node, ast.keyword) and node.arg == "device_ids" and isinstance(node.value, ast.List | ast.Tuple):
+            if len(node.value.elts) > 1:
+                yield node.value.lineno
+
+
+def _half(facts: Facts) -> Iterator[int]:
+    """The rows in functions that use the card, and compute in half precision whatever is there.
+
+    Few operators have it on the CPU. Not what a condition decides, what is compared, the type of `autocast`, which torch
+    does without on the CPU, nor a tensor that is only made in it.
+    """
+    tree = parsed(facts.text) if "half" in facts.text or "float16" in facts.text else None
+    if tree is None:
+        return
+    rows = list(_half_rows(tree, facts))
+    cards = [use.node.lineno for use in uses(facts) if isinstance(use.node, ast.expr)]
+    places = {innermost(tree, row) for row in cards}
+    tests = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
+    for row in rows:
+        if innermost(tree, row) in places and not any(_decides(test, row, rows, cards) for test in tests):
+            yield row
+
+
+def _half_rows(tree: ast.Module, facts: Facts) -> Iterator[int]:
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Compare | ast.Dict | ast.IfExp):
+            continue
+        if isinstance(node, ast.Call) and _path(node.func, facts).startswith("torch."):
+            continue
+        if isinstance(node, ast.Attribute) and _path(node, facts) in _HALVES:
+            yield node.lineno
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if (node.func.attr, len(node.args)) == ("half", 0):
+                yield node.lineno
+        pending.extend(ast.iter_child_nodes(node))
+
+
+def _decides(test: ast.If, row: int, rows: Sequence[int], cards: Sequence[int]) -> bool:
+    """Whether a condition decides about half precision: its branch does nothing else with the card, or the other one, which
+    uses the card as well, goes without."""
+    for own, other in ((test.body, test.orelse), (test.orelse, test.body)):
+        if _are_in(own, [row]):
+            return not _are_in(own, cards) or (_are_in(other, cards) and not _are_in(other, rows))
+    return False
+
+
+def _are_in(block: Sequence[ast.stmt], rows: Sequence[int]) -> bool:
+    return bool(block) and any(block[0].lineno <= row <= (block[-1].end_lineno or 0) for row in rows)
+
+
+def _path(node: ast.expr, facts: Facts) -> str:
+    """The full name of a path through the imports; "" for everything else."""
+    first = node
+    while isinstance(first, ast.Attribute):
+        first = first.value
+    return _qualified(node, facts) if isinstance(first, ast.Name) and first.id in facts.imports else ""
+
+
+def _old_torch(facts: Facts) -> Iterator[int]:
+    """The rows that one branch has for a torch without devices, by `volatile=True`, and the other for a newer one."""
+    tree = parsed(facts.text) if "volatile" in facts.text else None
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.If | ast.IfExp) and node.orelse:
+            sides = (node.body, node.orelse) if isinstance(node, ast.If) else ([node.body], [node.orelse])
+            volatile = [
+                [each.value.lineno for part in side for each in ast.walk(part) if _is_volatile(each)] for side in sides
+            ]
+            if bool(volatile[0]) != bool(volatile[1]):
+                yield from (*volatile[0], *volatile[1])
+
+
+def _is_volatile(node: ast.AST) -> TypeGuard[ast.keyword]:
+    return isinstance(node, ast.keyword) and node.arg == "volatile"
 
 
 # What is no program
@@ -253,6 +321,21 @@ def _holds(node: ast.expr) -> bool:
         collects = isinstance(node.func, ast.Name) and node.func.id == "dict"
         return collects and all(_holds(each) for each in (*node.args, *(each.value for each in node.keywords)))
     return isinstance(node, ast.Constant | ast.Name | ast.Attribute | ast.UnaryOp | ast.BinOp | ast.Starred)
+
+
+_REASONS: tuple[tuple[Callable[[Facts], Iterator[int]], str], ...] = (
+    (_calls, "needs the GPU"),
+    (_processes, "needs the GPU"),
+    (_in_workers, "needs the GPU in a worker process, where no choice of a device lets it run"),
+    (_checks, "ends the program without the GPU"),
+    (_spread, "needs several GPUs"),
+    (chosen_by_default, "asks for the GPU by default"),
+    (_kept_copies, "keeps a copy on the GPU, which on the CPU shares its memory with the original"),
+    (_computed, "computes the index of the GPU"),
+    (_half, "computes in half precision, which few operators have on the CPU"),
+    (_old_torch, "is for a torch that has no `torch.device`"),
+    (compared, "compares results of the GPU with results of the CPU"),
+)
 
 
 # A text that another library takes

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from devlint.api import Facts
 
-from ._shared import File, parsed
+from ._shared import parsed
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Methods that give the same values back.
@@ -39,23 +38,17 @@ class _Made(NamedTuple):
     steps: frozenset[tuple[str, str, bool]] = frozenset()
 
 
-def compared(facts: Facts) -> int | None:
-    """The row in which a result of the card meets that of the CPU; None where none does."""
-    return _row(File(facts))
-
-
-@lru_cache(maxsize=1)
-def _row(file: File) -> int | None:
-    text = file.facts.text
-    tree = parsed(text) if "cuda" in text else None
+def compared(facts: Facts) -> Iterator[int]:
+    """The rows in which a result of the card meets that of the CPU, the first of each function."""
+    tree = parsed(facts.text) if "cuda" in facts.text else None
     if tree is None:
-        return None
+        return
     scopes = [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, _Function))]
     try:
-        rows = (_Scope().row(body) for body in scopes)
-        return next((row for row in rows if row is not None), None)
+        rows = [_Scope().row(body) for body in scopes]
     except RecursionError:  # an expression that is nested very deeply
-        return None
+        return
+    yield from (row for row in rows if row is not None)
 
 
 class _Scope:

@@ -83,9 +83,8 @@ from ._api import (
     spelled,
     version,
 )
-from ._at_hand import RunDevice, run_device
 from ._calls import path_to
-from ._conversion import converts, is_safe
+from ._conversion import RunDevice, converts, is_safe, run_device
 from ._run_device import purpose_of
 from ._torch import has_torch
 

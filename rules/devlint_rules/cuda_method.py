@@ -74,8 +74,8 @@ from devlint.api import (
 )
 
 from ._api import NAMES
-from ._at_hand import run_device
-from ._conversion import MOVABLE, decision, is_safe, portability, why_no_device
+from ._at_hand import buffer_of
+from ._conversion import MOVABLE, decision, is_safe, portability, run_device, why_no_device
 from ._given import given_device, is_current, without_index
 from ._rest_of_conversion import with_rest
 from ._run_device import (
@@ -85,13 +85,7 @@ from ._run_device import (
     placed,
     purpose_of,
 )
-from ._shared import is_initialized, parsed, short
-from ._stays import shares_memory
-
-#: Methods of a tensor that draw its values in place [torch/_tensor_docs.py].
-_DRAW = frozenset(
-    {"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "geometric_", "log_normal_", "cauchy_"}
-)
+from ._shared import is_initialized, is_none, short
 
 
 class CudaMethodCall(Rule[CudaMethod]):
@@ -145,7 +139,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         if isinstance(event.argument, ast.Constant) and isinstance(event.argument.value, bool):
             return Fix("Write `non_blocking=True`: the first argument is the device", Safety.HINT)
         given = given_device(event, site.facts)
-        computed = event.argument is not None and event.index is None and not _is_none(event.argument)
+        computed = event.argument is not None and event.index is None and not is_none(event.argument)
         index = ast.unparse(event.argument) if computed and event.argument is not None else ""
         if computed and given is None and not is_current(event, site.facts):
             return Fix(
@@ -153,7 +147,7 @@ class CudaMethodCall(Rule[CudaMethod]):
             )
         whole = is_safe(event.type, site.facts)
         alone = event.run_device is None and given is None and not whole
-        buffer = _as_buffer(event, site, call, method) if alone else None
+        buffer = _as_buffer(event, site, method) if alone else None
         if buffer is not None:
             return buffer
         device = run_device(given or event.run_device, site, event)
@@ -170,7 +164,7 @@ class CudaMethodCall(Rule[CudaMethod]):
             if rest and isinstance(call.whitespace_before_args, cst.ParenthesizedWhitespace):
                 first = first.with_changes(comma=cst.Comma(whitespace_after=call.whitespace_before_args))
         moved = call.with_changes(func=method.with_changes(attr=cst.Name("to")), args=[first, *rest])
-        if not rest and _is_made_of(event.receiver.node, device.text.removesuffix(".device"), device.text):
+        if not rest and _is_made_of(event.receiver.node, device.owner, device.whole or device.text):
             return Fix(
                 "Remove the move: the tensor is on this device already",
                 Safety.UNSAFE,
@@ -184,21 +178,10 @@ class CudaMethodCall(Rule[CudaMethod]):
         )
 
 
-def _as_buffer(event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix | None:
+def _as_buffer(event: CudaMethod, site: Site, method: cst.Attribute) -> Fix | None:
     """`self.table = make().cuda()` in the `__init__` of a module, as a buffer that moves with the module."""
-    owner, statement = event.scope.get("self"), site.statement
-    is_module = owner is not None and owner.kind == "module" and event.function.endswith(".__init__")
-    if not is_module or not event.receiver.value.is_tensor or not isinstance(statement, cst.Assign):
-        return None
-    if event.receiver.value.kind == "parameter" or shares_memory(event.receiver.node):
-        return None  # a tensor with a gradient, that the module's state does not have; or one that shares its memory
-    target = statement.targets[0].target
-    if len(statement.targets) > 1 or statement.value is not call or site.has_comment(statement):
-        return None
-    if not isinstance(target, cst.Attribute) or site.code(target.value) != "self":
-        return None
-    name = target.attr.value
-    if _is_drawn(name, event, site.facts):
+    name, statement = buffer_of(event, site.facts), site.statement
+    if name is None or site.has_comment(statement):
         return None
     if not is_initialized(event.span, site.facts):
         return Fix(f'Register "{name}" as a buffer, after `super().__init__()`', Safety.HINT)
@@ -208,31 +191,6 @@ def _as_buffer(event: CudaMethod, site: Site, call: cst.Call, method: cst.Attrib
         Safety.UNSAFE,
         (Edit(statement, cst.Expr(site.expression(code))),),
     )
-
-
-def _is_drawn(name: str, event: CudaMethod, facts: Facts) -> bool:
-    """Whether the class draws the values of an attribute in place, `nn.init.normal_(self.w)`: the card's generator does.
-
-    A buffer is still on the CPU when the object is made, and another generator would draw other values.
-    """
-    tree, path = parsed(facts.text), f"self.{name}"
-    row = getattr(event.node, "lineno", 0)
-    for class_ in ast.walk(tree) if tree is not None else ():
-        if not isinstance(class_, ast.ClassDef) or not class_.lineno <= row <= (class_.end_lineno or 0):
-            continue
-        for node in ast.walk(class_):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-                continue
-            drawn = node.args[:1] if _is_init(node.func, facts) else [node.func.value] * (node.func.attr in _DRAW)
-            if any(ast.unparse(each).removesuffix(".data") == path for each in drawn):
-                return True
-    return False
-
-
-def _is_init(function: ast.Attribute, facts: Facts) -> bool:
-    """Whether a function is one of `torch.nn.init` that works in place."""
-    first, _, rest = ast.unparse(function).partition(".")
-    return function.attr.endswith("_") and f"{facts.imports.get(first, first)}.{rest}".startswith("torch.nn.init.")
 
 
 def _is_made_of(node: ast.expr, name: str, device: str) -> bool:
@@ -249,10 +207,6 @@ def _is_made_of(node: ast.expr, name: str, device: str) -> bool:
 def _is_number(node: ast.expr) -> bool:
     """Whether an operand is a number, or a plain name, which as a tensor has to be on the same device already."""
     return isinstance(node, ast.Constant | ast.Name)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _as_keyword(argument: cst.Arg, name: str) -> cst.Arg:

@@ -105,14 +105,7 @@ class CudaRequired(Rule[Required]):
     event = Required
 
     def suspects(self, event: Required, facts: Facts) -> bool:
-        if is_for_accelerator(facts) or _IN_NAME.search(event.function) or _NEEDS_CUDA.search(facts.text):
-            return False
-        if event.function and _PROGRAM.search(event.function) is None:
-            return False  # the contract of one function
-        name = facts.path.replace("\\", "/").rpartition("/")[2]
-        if _IN_NAME.search(name) or name == "conftest.py":
-            return False
-        return not any(_needs_cuda(other, event, facts) for other in facts.events)
+        return not is_contract(event, facts)
 
     def judge(self, event: Required, site: Site) -> Finding | None:
         spelled = f"{site.spell(AVAILABLE.get(event.type, f'torch.{event.type}.is_available'))}()"
@@ -120,6 +113,18 @@ class CudaRequired(Rule[Required]):
         edit = ReplaceBlock(event.span) if event.block else Edit(site.statement, None)
         fix = None if site.has_comment(site.statement) else Fix(f"Remove the check `{spelled}`", Safety.UNSAFE, (edit,))
         return Finding(event.span, message, fix, event.because)
+
+
+def is_contract(event: Required, facts: Facts) -> bool:
+    """Whether the check belongs to what the code is for: it tests or measures CUDA, or another line needs CUDA."""
+    if is_for_accelerator(facts) or _IN_NAME.search(event.function) or _NEEDS_CUDA.search(facts.text):
+        return True
+    if event.function and _PROGRAM.search(event.function) is None:
+        return True  # the contract of one function
+    name = facts.path.replace("\\", "/").rpartition("/")[2]
+    if _IN_NAME.search(name) or name == "conftest.py":
+        return True
+    return any(_needs_cuda(other, event, facts) for other in facts.events)
 
 
 def _needs_cuda(other: object, gate: Required, facts: Facts) -> bool:

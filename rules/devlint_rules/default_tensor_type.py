@@ -53,7 +53,7 @@ from devlint.api import (
 )
 
 from ._api import argument, asks_version, dtype_of, is_called, serves_accelerator, spelled
-from ._at_hand import RunDevice, run_device
+from ._conversion import RunDevice, run_device
 
 
 class DefaultTensorType(Rule[ApiCall]):

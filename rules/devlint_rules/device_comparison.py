@@ -407,7 +407,7 @@ def _question(event: Compare, site: Site) -> Finding | None:
 def _follow(event: Followed, site: Site) -> Finding:
     """`if x.is_cuda: y = y.cuda()` as `y = y.to(x.device)`."""
     leader = ast.unparse(event.leader)
-    device = f"{leader}.device"
+    device = f"{leader.removesuffix('.data')}.device"  # `.data` shares the memory of its tensor
     type = event.type.upper()
     moved_names = ", ".join(f"`{target}`" for target in event.targets)
     message = (

@@ -35,8 +35,8 @@ Use instead:
 
 ## Fix safety
 The rule treats all literals for one accelerator in a file as one decision. A report shows one finding for all of them.
-The fix chooses the device once. It writes the choice in the form that the file already uses. An unsafe fix also changes
-these places of the file:
+The fix chooses the device once. It writes the choice in the form that the file already uses. Where each line has a
+tensor at hand, the fix uses the device of that tensor instead. An unsafe fix also changes these places of the file:
 
 * A default that names the accelerator, such as `device="cuda"`.
 * A switch that is on, such as `use_gpu=True`. It becomes `use_gpu=torch.cuda.is_available()`.
@@ -62,9 +62,10 @@ The rule makes a suggestion without an edit in these cases:
 * The file names several GPUs. The indices then distribute the work on purpose.
 * The index is computed.
 * No variable in scope holds a device, and another line needs the GPU whatever the choice is: `torch.cuda.Event()`, a
-  stream, the properties of a GPU, `.cuda()` with a computed index, a tensor that a worker process of a data loader puts
-  on the GPU. The program would still stop at that line.
-  `--verbose` names the line. `devlint verify --fix` does not choose a device for such a file either.
+  stream, the properties of a GPU, `.cuda()` with a computed index, a `device_ids` with several GPUs, a check for CUDA in
+  a test, half precision, a tensor that a worker process of a data loader puts on the GPU. The program would still stop at
+  that line. `--verbose` names the line. `devlint verify --fix` does not choose a device for such a file either.
+* The file has a device that the other lines do not see, for example `self.device` of another class.
 
 ## Known limits
 The rule does not report these cases:
@@ -109,9 +110,19 @@ from devlint.api import (
     cst,
 )
 
-from ._at_hand import run_device
+from ._at_hand import wants_new
 from ._calls import path_to
-from ._conversion import choice, decision, is_late, is_safe, new_device, portability, quote_of, why_no_device
+from ._conversion import (
+    choice,
+    decision,
+    is_late,
+    is_safe,
+    new_device,
+    portability,
+    quote_of,
+    run_device,
+    why_no_device,
+)
 from ._given import without_index
 from ._rest_of_conversion import with_rest
 from ._run_device import (
@@ -122,6 +133,8 @@ from ._run_device import (
     under_condition,
 )
 from ._shared import parsed, span_of
+from ._switches import tested
+from ._uses import names_of
 
 _ROLES = frozenset({"argument", "assigned", "map", "listed", "computed"})
 
@@ -237,6 +250,12 @@ class HardcodedDevice(Rule[DeviceLiteral | InferredCall]):
         if late is not None:
             safety = Safety.SAFE if is_safe(event.type, site.facts) else Safety.UNSAFE
             return Fix("Choose the device once, for the whole file", safety, (Edit(site.statement, None),), (late,))
+        if named and event.function and not event.index and wants_new(site.facts) and _is_free(event, site):
+            need = new_device(event.type, site.facts)
+            if need is not None:
+                safety = Safety.SAFE if is_safe(event.type, site.facts) else Safety.UNSAFE
+                edit = Edit(whole, site.expression(need.name))
+                return Fix("Choose the device once, for the whole file", safety, (edit,), (need,))
         if (event.role == "assigned" and not held) or named:
             chosen = _chosen(event, whole, site)
             if chosen is None:
@@ -375,6 +394,11 @@ def _is_assigned(site: Site, node: cst.CSTNode) -> bool:
     """Whether the statement binds a name to this device and nothing else."""
     statement = site.statement
     return isinstance(statement, cst.Assign | cst.AnnAssign) and statement.value is node
+
+
+def _is_free(event: DeviceLiteral, site: Site) -> bool:
+    """Whether no condition reads the name that a literal is bound to, as a text or a device."""
+    return tested(site.facts.text).isdisjoint(names_of(event, site.facts.text))
 
 
 def _chosen(event: DeviceLiteral, whole: cst.CSTNode, site: Site) -> str | None:

@@ -78,8 +78,8 @@ from devlint.api import (
 )
 
 from ._api import dtype_of, is_called, is_legacy_type, is_written_out, service_of, spelled
-from ._at_hand import run_device
 from ._calls import path_to
+from ._conversion import run_device
 from ._legacy import modern_tensor
 from ._run_device import asked_around, purpose_of, under_condition
 from ._shared import parenthesized

@@ -32,6 +32,7 @@ The rule does not report these cases:
 
 * `**kwargs` may contain `map_location`.
 * The call is under a condition that is true only if CUDA is present.
+* The condition around the call names the accelerator, and the other branch passes `map_location`.
 * The checkpoint contains no tensors. The rule sees this only if the same file saves only numbers, or passes the loaded
   data to `torch.from_numpy`.
 """
@@ -60,10 +61,11 @@ from devlint.api import (
     cst,
 )
 
-from ._at_hand import run_device
 from ._calls import with_keyword
-from ._conversion import place_of
-from ._shared import parsed
+from ._conversion import run_device
+from ._run_device import says_accelerator
+from ._shared import is_none, parsed
+from ._uses import place_of
 
 
 class LoadWithoutMapLocation(Rule[Load]):
@@ -84,7 +86,7 @@ class LoadWithoutMapLocation(Rule[Load]):
         if event.star_arguments or not event.tensors or event.under.allow("cuda"):
             return False
         given = event.map_location
-        return given is None or _is_none(given.node)
+        return (given is None or is_none(given.node)) and not _is_chosen_beside(event, facts)
 
     def judge(self, event: Load, site: Site) -> Finding | None:
         call = site.node
@@ -111,6 +113,19 @@ class LoadWithoutMapLocation(Rule[Load]):
         return Finding(event.span, message, fix, event.because)
 
 
+def _is_chosen_beside(event: Load, facts: Facts) -> bool:
+    """Whether the code loads for the accelerator here, and says the place in the other branch, which other machines take."""
+    tree, row = parsed(facts.text), getattr(event.node, "lineno", 0)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.If) and node.orelse and says_accelerator(ast.unparse(node.test)):
+            within = node.body[0].lineno <= row <= (node.body[-1].end_lineno or 0)
+            parts = (each for statement in node.orelse for each in ast.walk(statement))
+            places = [each.value for each in parts if isinstance(each, ast.keyword) and each.arg == "map_location"]
+            if within and places and not any(says_accelerator(ast.unparse(each)) for each in places):
+                return True
+    return False
+
+
 def _gives_object(event: Load, facts: Facts) -> bool:
     """Whether what is loaded becomes a part of an object, `net.module, epoch = torch.load(path)`: nothing moves it then."""
     tree = parsed(facts.text)
@@ -123,10 +138,6 @@ def _gives_object(event: Load, facts: Facts) -> bool:
 
 def _is_row(target: ast.expr) -> TypeGuard[ast.Tuple | ast.List]:
     return isinstance(target, ast.Tuple | ast.List)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _uses_accelerator(facts: Facts) -> bool:

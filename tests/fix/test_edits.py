@@ -456,6 +456,37 @@ def test_the_choice_of_a_need_is_spelled_as_the_file_spells_torch() -> None:
     assert needed("import torch as th\nx\n", need) == expected
 
 
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("", "    x\n"),
+        ('    """Doc."""\n', "    x\n"),
+        ("", "    # first\n    y = 1\n    x\n"),
+        ("", "\n    @d\n    def g(): ...\n    x\n"),
+    ],
+)
+def test_a_device_that_one_function_needs_is_defined_at_its_start(head: str, body: str) -> None:
+    text = f"import torch\n\n\ndef f(a):\n{head}{body}"
+    need = RunDeviceNeed("device", "a.device", inside=span_of_function(text))
+    after = needed(text, need)
+    assert after.count("    device = a.device\n") == 1
+    assert after.startswith(f"import torch\n\n\ndef f(a):\n{head}")
+    assert after.index("device = ") < after.index("    x\n")
+
+
+def span_of_function(text: str) -> Span:
+    tree = tree_of(text)
+    return next(tree.source.span(node) for node in tree.ast.body if isinstance(node, ast.FunctionDef))
+
+
+def test_a_function_in_one_row_gets_no_definition() -> None:
+    text = "def f(a): return x\n"
+    tree = tree_of(text)
+    need = RunDeviceNeed("device", "a.device", inside=span_of_function(text))
+    fix = made(tree, Edit(tree.at(span_of(tree, "x")), cst.Name("y")), needs=(need,))
+    assert fix.safety is Safety.HINT
+
+
 def test_need_that_would_come_after_its_use_makes_the_fix_a_hint() -> None:
     tree = tree_of("__all__ = x\nimport torch\n")
     fix = made(tree, Edit(tree.at(span_of(tree, "x")), cst.Name("y")), needs=(RunDeviceNeed(),))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from devlint.engine import Linter
@@ -174,13 +176,18 @@ def test_a_switch_that_a_function_changes_decides_no_device() -> None:
 @pytest.mark.parametrize(
     "bound", ["ON = True if opt.mode == 'GPU' else False", "ON = opt.mode == 'cuda'", "ON = bool(opt.mode == 'GPU')"]
 )
-def test_a_switch_between_the_card_and_the_cpu_is_a_guard(bound: str) -> None:
+@pytest.mark.parametrize("default", ["default='CPU'", "required=True", "default='GPU'"])
+def test_a_switch_between_the_card_and_the_cpu_stays_one(bound: str, default: str) -> None:
     text = (
         "import argparse\n\nimport torch\nfrom here import Net, image\n\nparser = argparse.ArgumentParser()\n"
-        "parser.add_argument('--mode', default='GPU', choices=['GPU', 'CPU'])\nopt = parser.parse_args()\n"
+        f"parser.add_argument('--mode', {default})\nopt = parser.parse_args()\n"
         f"{bound}\n\nnet = Net()\nif ON:\n    net.cuda()\n    x = image().cuda()\nelse:\n    x = image()\nprint(net(x))\n"
     )
+    linter = Linter(tuple(rule() for rule in RULES), SETTINGS)
+    found = linter.check(decode(text.encode(), "train.py")).diagnostics
+    is_asked = default.startswith("default='GPU") and "'GPU'" in bound
     assert converted(text) == text
+    assert bool(found) == is_asked  # a program that asks for the card by default stops on another machine
 
 
 @pytest.mark.parametrize("bound", ["ON = opt.mode == 'train'", "ON = 'GPU' if opt.mode else 'none'", "ON = opt.mode"])
@@ -354,7 +361,8 @@ def test_all_that_a_method_makes_goes_where_the_parameters_of_its_module_are(fir
         "            self.b = Variable(torch.zeros(1, n)).cuda()\n        return Variable(torch.zeros(n)).cuda()\n"
     )
     after = converted(text)
-    assert after.count("next(self.parameters()).device") == 3
+    assert after.count("        device = next(self.parameters()).device\n") == 1
+    assert after.count(".to(device)") == 3
 
 
 def test_mixed_precision_that_is_off_inside_of_mixed_precision_has_the_same_type() -> None:
@@ -443,3 +451,137 @@ def test_what_the_caller_gave_goes_to_the_argument_that_it_meets() -> None:
 def test_what_a_function_makes_goes_to_the_argument_that_is_a_tensor(made: str) -> None:
     text = f"import torch\n\n\ndef pad(out, rows):\n    out = out.detach()\n    return out.detach(), {made}, rows\n"
     assert "out.device" in converted(text)
+
+
+# One idiom for a file
+
+HELPER = "\n\ndef noise(n):\n    return torch.rand(n).cuda()\n"
+
+
+@pytest.mark.parametrize(
+    "made", ["torch.zeros(3).cuda()", "torch.zeros(3, device='cuda')", "torch.cuda.FloatTensor(3)"]
+)
+def test_a_file_with_a_new_device_uses_it_everywhere(made: str) -> None:
+    text = f"import torch\n\n\ndef pad(out):\n    out = out.detach()\n    return out.detach(), {made}\n{HELPER}"
+    after = converted(text)
+    assert "out.device" not in after
+    assert after.count("device = torch.device") == 1
+
+
+@pytest.mark.parametrize("other", ["scores[0]", "scores.view(-1)", "torch.sigmoid(scores)", "(scores - 1).abs()"])
+def test_a_function_follows_one_tensor(other: str) -> None:
+    text = (
+        "import torch\n\n\ndef loss(scores: torch.Tensor):\n"
+        f"    first = scores.relu()\n    third = {other}\n"
+        "    return first * torch.ones(3).cuda() + third * torch.ones(2).cuda()\n"
+    )
+    after = converted(text)
+    assert "is_available" not in after
+    assert len(set(re.findall(r"(\w+)\.device", after))) == 1
+    assert "scores.device" in after
+
+
+def test_two_moves_in_a_function_follow_the_same_tensor() -> None:
+    text = (
+        "import torch\n\n\ndef loss(both, u: torch.Tensor, v: torch.Tensor):\n"
+        "    a = both[0].detach()\n    b = both[1].detach()\n"
+        "    return a * u.cuda() + b * v.cuda()\n"
+    )
+    after = converted(text)
+    assert len(set(re.findall(r"(\w+)\.device", after))) <= 1
+
+
+REPEATED = """import torch
+
+
+class Loss(torch.nn.Module):
+    def forward(self, out: torch.Tensor, boxes):
+{first}        a = torch.zeros(3).cuda()
+        b = torch.ones(3).cuda()
+        c = {third}
+        return out * a + b * c
+"""
+
+
+@pytest.mark.parametrize(
+    "third", ["torch.ones(3).cuda()", "torch.ones(3, device='cuda')", "torch.cuda.FloatTensor([3])"]
+)
+@pytest.mark.parametrize("first", ["", '        """The loss."""\n', "        n = out.size(0)\n"])
+def test_a_function_that_repeats_a_device_names_it_once(first: str, third: str) -> None:
+    after = converted(REPEATED.format(first=first, third=third))
+    assert after.count("out.device") == 1
+    assert after.count("        device = out.device\n") == 1
+    assert after.index("device = out.device") < after.index("a = ")
+    compile(after, "a.py", "exec")
+
+
+@pytest.mark.parametrize("taken", ["device = boxes.place\n", "print(device)\n", "out, device = boxes\n"])
+def test_a_function_with_a_device_of_its_own_gets_no_second_name(taken: str) -> None:
+    after = converted(REPEATED.format(first=f"        {taken}", third="torch.ones(3).cuda()"))
+    assert "        device = out.device\n" not in after
+
+
+def test_two_moves_need_no_name() -> None:
+    after = converted(REPEATED.format(first="", third="torch.ones(3)"))
+    assert after.count("out.device") == 2
+
+
+@pytest.mark.parametrize("star", ["from here import *", "from here.base import *\nfrom there import net"])
+def test_torch_of_a_star_import_is_not_imported_again(star: str) -> None:
+    text = f"{star}\n\n\ndef noise(n):\n    return torch.rand(n).cuda()\n"
+    after = converted(text)
+    assert "import torch" not in after
+    assert after.index("import *") < after.index("device = torch.device")
+
+
+def test_a_star_import_that_gives_no_torch_is_none() -> None:
+    text = "from here import *\n\n\ndef noise(x):\n    return make(x).cuda()\n"
+    assert "import torch\n" in converted(text)
+
+
+@pytest.mark.parametrize("asks", ["args.cuda", "self.cuda > 0", "torch.cuda.is_available()"])
+@pytest.mark.parametrize("place", ["'cpu'", "lambda storage, loc: storage", "torch.device('cpu')"])
+def test_a_checkpoint_that_another_branch_loads_for_the_cpu_stays(asks: str, place: str) -> None:
+    text = (
+        f"import torch\n\n\ndef load(self, args, path):\n    if {asks}:\n        state = torch.load(path)\n    else:\n"
+        f"        state = torch.load(path, map_location={place})\n    return state\n"
+    )
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV208",), torch_stated=False))
+    assert not linter.check(decode(text.encode(), "train.py")).diagnostics
+
+
+@pytest.mark.parametrize(
+    ("asks", "place"), [("args.resume", "'cpu'"), ("args.gpu is None", "f'cuda:{args.gpu}'"), ("args.cuda", "'cuda:0'")]
+)
+def test_a_checkpoint_whose_other_branch_is_not_for_the_cpu_is_reported(asks: str, place: str) -> None:
+    text = (
+        f"import torch\n\n\ndef load(args, path):\n    if {asks}:\n        state = torch.load(path)\n    else:\n"
+        f"        state = torch.load(args.base, map_location={place})\n    return state\n"
+    )
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV208",), torch_stated=False))
+    assert len(linter.check(decode(text.encode(), "train.py")).diagnostics) == 1
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["torch.tensor([n], requires_grad=True)", "torch.zeros(n, requires_grad=True)", "torch.ones(n).cuda().detach()"],
+)
+def test_a_tensor_with_a_gradient_becomes_no_buffer(made: str) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self, n):\n"
+        f"        super().__init__()\n        self.scale = {made}.cuda()\n"
+    )
+    assert ("register_buffer" in converted(text)) == ("requires_grad" not in made)
+
+
+@pytest.mark.parametrize(
+    ("leader", "device"), [("x", "x.device"), ("x.data", "x.device"), ("x.grad.data", "x.grad.device")]
+)
+def test_what_follows_the_data_of_a_tensor_follows_the_tensor(leader: str, device: str) -> None:
+    text = (
+        "import torch\n\n\ndef mask(x):\n    y = torch.ones(x.size())\n"
+        f"    if {leader}.is_cuda:\n        y = y.cuda()\n    return x * y\n"
+    )
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV207",), torch_stated=False))
+    after = fix_source(linter, decode(text.encode(), "train.py"), (Safety.SAFE, Safety.UNSAFE)).text
+    assert f"y = y.to({device})" in after

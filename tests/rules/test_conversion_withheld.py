@@ -120,6 +120,209 @@ def test_a_device_that_computes_its_card_gets_no_second_one_beside_it(card: str)
     assert converted(text) == text
 
 
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "torch.nn.DataParallel(net, device_ids=[0, 1])",
+        "Parallel(net, device_ids=(0, 1), dim=0)",
+        "Parallel(net, device_ids=[args.first, args.second])",
+    ],
+)
+def test_a_file_that_spreads_a_module_over_cards_stays(wrapped: str) -> None:
+    text = (
+        "import torch\nfrom here import Parallel\n\n\ndef main(net, args, x):\n"
+        f"    net = {wrapped}\n    net = net.cuda()\n    return net(x.cuda())\n"
+    )
+    assert converted(text) == text
+    assert any("line 6" in why for why in reasons(text))
+
+
+@pytest.mark.parametrize("wrapped", ["torch.nn.DataParallel(net)", "torch.nn.DataParallel(net, device_ids=None)"])
+def test_a_module_for_all_cards_that_are_there_keeps_nothing_back(wrapped: str) -> None:
+    text = f"import torch\n\n\ndef main(net, x):\n    net = {wrapped}.cuda()\n    return net(x.cuda())\n"
+    assert ".cuda()" not in converted(text)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "assert torch.cuda.is_available(), 'this needs CUDA'",
+        "if not torch.cuda.is_available():\n        raise SystemExit('no CUDA')",
+        "assert torch.cuda.is_available()",
+    ],
+)
+def test_a_check_for_the_card_that_stays_keeps_the_file_as_it_is(check: str) -> None:
+    text = (
+        "import torch\nimport unittest\nfrom here import nms\n\n\nclass NmsTest(unittest.TestCase):\n"
+        "    def test_none(self):\n        a = torch.tensor([]).cuda()\n        b = torch.tensor([]).cuda()\n"
+        f"        self.assertEqual(len(nms(a, b)), 0)\n\n\nif __name__ == '__main__':\n    {check}\n"
+        "    unittest.main()\n"
+    )
+    found = Linter(tuple(rule() for rule in RULES), SETTINGS)
+    source = decode(text.encode(), "test_nms.py")
+    assert fix_source(found, source, (Safety.SAFE, Safety.UNSAFE)).text == text
+
+
+def test_a_check_for_the_card_that_is_removed_keeps_nothing_back() -> None:
+    text = (
+        "import torch\n\n\ndef main(net, x):\n    assert torch.cuda.is_available()\n    return net.cuda()(x.cuda())\n"
+        "\n\ndef other(x):\n    return x.cuda()\n"
+    )
+    found = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV202", "DEV215"), torch_stated=False))
+    after = fix_source(found, decode(text.encode(), "train.py"), (Safety.SAFE, Safety.UNSAFE)).text
+    assert ".cuda()" not in after
+    assert "assert" not in after
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        "pipe = Pipe.from_pretrained(name, torch_dtype=torch.float16)",
+        "pipe = Pipe.from_pretrained(name).half()",
+        "pipe = Pipe.from_pretrained(name).to(dtype=torch.half)",
+        "dtype = torch.float16\n    pipe = Pipe.from_pretrained(name, dtype)",
+    ],
+)
+def test_a_file_that_computes_in_half_precision_stays(half: str) -> None:
+    text = (
+        f"import torch\nfrom there import Pipe\n\n\ndef main(name, x):\n    {half}\n"
+        "    return pipe.to('cuda')(x.cuda())\n"
+    )
+    assert converted(text) == text
+    assert any("line 6" in why for why in reasons(text))
+
+
+def test_half_precision_on_both_sides_of_another_choice_stays() -> None:
+    text = (
+        "import torch\nfrom there import Pipe\n\n\ndef main(name):\n    if 'a' in name:\n"
+        "        pipe = Pipe.load(name, dtype=torch.float16, safety=None).to('cuda')\n    else:\n"
+        "        pipe = Pipe.load(name, dtype=torch.float16).to('cuda')\n    return pipe\n"
+    )
+    assert converted(text) == text
+
+
+def test_half_precision_of_one_side_alone_is_chosen() -> None:
+    text = (
+        "import torch\nfrom there import Pipe\n\n\ndef main(name):\n    if 'a' in name:\n"
+        "        pipe = Pipe.load(name, dtype=torch.float16).to('cuda')\n    else:\n"
+        "        pipe = Pipe.load(name).to('cuda')\n    return pipe\n"
+    )
+    assert ".to('cuda')" not in converted(text)
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        "if args.fp16:\n        net = net.half()",
+        "net = net.half() if args.fp16 else net",
+        "net = net.to(torch.float16 if torch.cuda.is_available() else torch.float32)",
+        "with torch.autocast('cuda', dtype=torch.float16):\n        x = x + 1",
+        "print(x.dtype == torch.float16)",
+        "net = net.to(torch.bfloat16)",
+        "sums = torch.zeros(3, dtype=torch.float16)",
+        "size = args.half",
+        "def master(x):\n        return x.half()",
+    ],
+)
+def test_half_precision_that_is_chosen_keeps_nothing_back(half: str) -> None:
+    text = f"import torch\n\n\ndef main(net, args, x):\n    {half}\n    return net.cuda()(x.cuda())\n"
+    assert ".cuda()" not in converted(text)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        "if OLD:\n        x = Variable(x, volatile=True).cuda()\n    else:\n        x = x.cuda()",
+        "if not OLD:\n        x = x.cuda()\n    else:\n        x = Variable(x.cuda(), volatile=True)",
+        "x = Variable(x, volatile=True).cuda() if OLD else x.cuda()",
+    ],
+)
+def test_a_file_that_serves_a_torch_without_devices_stays(chosen: str) -> None:
+    text = (
+        "from torch.autograd import Variable\nfrom here import OLD\n\n\ndef main(net, x):\n"
+        f"    {chosen}\n    return net.cuda()(x)\n"
+    )
+    assert converted(text) == text
+
+
+def test_a_file_that_was_written_for_an_old_torch_alone_is_converted() -> None:
+    text = (
+        "import torch\nfrom torch.autograd import Variable\n\n\ndef main(net, x):\n"
+        "    x = Variable(x.cuda(), volatile=True)\n    return net.cuda()(x)\n"
+    )
+    assert ".cuda()" not in converted(text)
+
+
+# A device of the file that some lines do not see
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        "class Net:\n    def __init__(self, device):\n        self.device = device\n        self.mask = torch.ones(3).cuda()",
+        "class Net:\n    def __init__(self, device=None):\n        self.mask = torch.ones(3).cuda()",
+        "def run(net, device=None):\n    device = torch.device('cuda:0') if device is None else device\n"
+        "    return net.to(device)",
+        "class Net:\n    def __init__(self, place):\n        self.device = place\n\n    def one(self, x):\n"
+        "        return x.to(self.device)",
+        "def run(net):\n    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\n    return net.to(device)",
+    ],
+)
+def test_a_file_with_a_device_of_its_own_gets_no_second_one_beside_it(owner: str) -> None:
+    text = f"import torch\n\n\n{owner}\n\n\ndef noise(n):\n    return torch.rand(n).cuda()\n"
+    assert converted(text) == text
+
+
+@pytest.mark.parametrize("place", ["torch.device('cuda')", "'cuda'", "torch.device('cuda:0')"])
+def test_a_device_that_an_object_gets_is_the_one_of_the_file(place: str) -> None:
+    text = (
+        f"import torch\n\n\nclass Trainer:\n    def __init__(self, net):\n        self.device = {place}\n"
+        "        self.net = net.to(self.device)\n\n\ndef noise(n):\n    return torch.rand(n).cuda()\n"
+    )
+    after = converted(text)
+    assert "        self.device = device\n" in after
+    assert after.count("is_available") == 1
+
+
+def test_a_text_that_a_condition_reads_stays_one() -> None:
+    text = (
+        "import torch\n\n\nclass Trainer:\n    def __init__(self, net):\n        self.place = 'cuda'\n"
+        "        self.net = net.half() if self.place == 'cuda' else net\n\n\ndef noise(n):\n"
+        "    return torch.rand(n).cuda()\n"
+    )
+    assert "self.place = device" not in converted(text)
+
+
+@pytest.mark.parametrize(
+    "given", ["torch.device('cuda') if device is None else device", "'cuda' if device is None else device"]
+)
+def test_a_name_that_is_none_is_no_device(given: str) -> None:
+    text = f"import torch\n\n\ndef run(net, device=None):\n    place = {given}\n    return net.to(place)\n"
+    assert "device if device is None" not in converted(text)
+
+
+def test_a_name_that_is_none_in_a_branch_is_no_device() -> None:
+    text = (
+        "import torch\n\n\ndef run(net, device=None):\n    if device is None:\n        net = net.to('cuda')\n"
+        "    else:\n        net = net.to(device)\n    return net\n"
+    )
+    assert "device is None:\n        net = net.to(device)" not in converted(text)
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        "def same(x):\n    device = x.device\n    return torch.ones(3, device=device)",
+        "class Net:\n    def cuda(self, device=None):\n        return self",
+        "def run(net, device):\n    return net.to(device)",
+        "def put(x, to):\n    return x.to(to.device)",
+    ],
+)
+def test_a_device_of_one_function_alone_keeps_nothing_back(owner: str) -> None:
+    text = f"import torch\n\n\n{owner}\n\n\ndef noise(n):\n    return torch.rand(n).cuda()\n"
+    assert "torch.rand(n).to(device)" in converted(text)
+
+
 # Both places are meant
 
 

@@ -102,24 +102,36 @@ def test_a_device_of_which_torch_tells_nothing_is_a_hint() -> None:
     assert converted(text) == text
 
 
+BESIDE = "import torch\n\n{}\n\n\ndef g():\n    return torch.rand(3).cuda()\n"
+
+
 @pytest.mark.parametrize(
-    ("other", "name"),
+    "other",
     [
-        ("def f(x, device):\n    return x.to(device)", "device"),
-        ("class A:\n    device = 3", "device"),
-        ("def f():\n    device = 1\n    return device", "device"),
-        ("device = 1", "run_device"),
-        ("for device in range(3):\n    print(device)", "run_device"),
-        ("from settings import device", "run_device"),
-        ("from settings import *\n\n\ndef f(x):\n    return x.to(device)", "run_device"),
-        ("from settings import *", "device"),
-        ("def f(device):\n    return torch.rand(3).cuda() + device", "run_device"),
-        ("def f():\n    device = 1\n    return torch.rand(3).cuda() + device", "run_device"),
+        "def f(x, device):\n    return x.to(device)",
+        "class A:\n    device = 3",
+        "def f():\n    device = 1\n    return device",
+        "from settings import *",
     ],
 )
-def test_the_new_name_is_device_where_no_place_sees_another_one(other: str, name: str) -> None:
-    text = f"import torch\n\n{other}\n\n\ndef g():\n    return torch.rand(3).cuda()\n"
-    assert f"\n{name} = torch.device(" in converted(text)
+def test_the_new_name_is_device_where_no_place_sees_another_one(other: str) -> None:
+    assert "\ndevice = torch.device(" in converted(BESIDE.format(other))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "device = 1",
+        "for device in range(3):\n    print(device)",
+        "from settings import device",
+        "from settings import *\n\n\ndef f(x):\n    return x.to(device)",
+        "def f(device):\n    return torch.rand(3).cuda() + device",
+        "def f():\n    device = 1\n    return torch.rand(3).cuda() + device",
+    ],
+)
+def test_a_file_with_another_device_that_a_place_would_see_stays(other: str) -> None:
+    text = BESIDE.format(other)
+    assert converted(text) == text
 
 
 @pytest.mark.parametrize(
