@@ -137,12 +137,16 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """Copies of a call's arguments, made before it, and the random numbers it began with. what: is called."""
+    """Copies of a call's arguments, made before it, and the random numbers it began with.
+
+    what: is called. kind: what similar calls have in common.
+    """
 
     args: Any
     kwargs: Any
     states: Any
     what: Any
+    kind: Any
 
 
 class _Thread(threading.local):
@@ -175,8 +179,10 @@ class Shadow:
         self._seen: Counter[Any] = Counter()
         # What failed on the card: its repeat ends there, so that what it calls is repeated by itself from then on.
         self._failed_there: set[Any] = set()
-        # The first call of a kind is always repeated; more of them while that takes no longer than the suite's own calls.
+        # The first call of a kind is always repeated; more of them if all repeats with this one, which will take as long
+        # as the one before, take no longer than the suite's own calls.
         self._own_seconds = self._spent_seconds = 0.0
+        self._seconds_of_kinds: dict[Any, float] = {}
         self._simulation: Simulation | None = None
         self._watch: Watch | None = None
 
@@ -254,7 +260,9 @@ class Shadow:
             self._own_seconds += 0 if inside else after - before
             if prepared is not None:
                 self._repeat(function, prepared)
-                self._spent_seconds += _clock() - after + before - began
+                took = _clock() - after + before - began
+                self._spent_seconds += took
+                self._seconds_of_kinds[prepared.kind] = took
             return result
         finally:
             thread.depth -= 1
@@ -286,7 +294,8 @@ class Shadow:
             return None
         key = (function, _kinds((args, kwargs), 0), torch.is_grad_enabled(), torch.is_inference_mode_enabled())
         seen = self._seen[key]
-        if seen >= _MOST_EACH or (seen and self._spent_seconds > self._own_seconds):
+        expected = self._spent_seconds + self._seconds_of_kinds.get(key, 0.0)
+        if seen >= _MOST_EACH or (seen and expected > self._own_seconds):
             self.tally.left_out += 1
             return None
         if self._mocking or getattr(self.patches, "_setattr", None) or getattr(self.patches, "_setitem", None):
@@ -302,7 +311,7 @@ class Shadow:
             return None
         finally:
             _set_random_states(states)
-        return _Prepared(copied_args, copied_kwargs, states, _called(function, args))
+        return _Prepared(copied_args, copied_kwargs, states, _called(function, args), key)
 
     def _repeat(self, function: Any, prepared: _Prepared) -> None:
         after = _random_states()
