@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 RESULTS = Path(__file__).with_suffix(".json")
-LIMIT = 600
+LIMIT = 1500
 _REPEATED = re.compile(r"repeated on the simulated GPU: (\d+) calls of (\d+) functions and modules")
 
 
