@@ -754,6 +754,20 @@ def test_what_a_failing_call_would_do_next_is_repeated_by_itself(pytester: pytes
     result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
 
 
+def test_calls_inside_one_that_goes_through_are_not_repeated_though_its_like_failed(
+    pytester: pytest.Pytester,
+) -> None:
+    test = (
+        "class Both(torch.nn.Module):\n    def __init__(self, part):\n        super().__init__()\n"
+        "        self.part = part\n    def forward(self, x):\n        return good(self.part(x).clone())\n"
+        "Both.__module__ = 'somelib'\n"
+        "def test_it():\n    Both(Shift())(torch.ones(3))\n    Both(Good())(torch.ones(3))\n"
+    )
+    result = shadowed(pytester, test)
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 2 calls of 1 functions and modules*"])
+    result.stdout.fnmatch_lines(["fails on the simulated GPU, on 1 line:"])
+
+
 def test_object_that_moves_its_parts_is_not_called_half_way(pytester: pytest.Pytester) -> None:
     result = shadowed(pytester, "def test_it():\n    for _ in range(3):\n        Lazy()(torch.ones(3))\n")
     result.stdout.fnmatch_lines(["fails on the simulated GPU, on 2 lines:"])
