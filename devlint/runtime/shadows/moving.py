@@ -116,7 +116,8 @@ def _whole_optimizer(self: torch.optim.Optimizer, memo: dict[int, Any]) -> Any:
     Hooks are left out, and so are functions that stand on the object for a method of its class, as those of a scheduler
     do: both may know the original.
     """
-    made = type(self).__new__(type(self))
+    kind: Any = type(self)
+    made = kind.__new__(kind)
     memo[id(self)] = made
     for name, value in vars(self).items():
         if name.startswith(_HOOKS_OF_OPTIMIZERS):
