@@ -4,9 +4,11 @@
     python benchmarks/shadow_suites.py --table
 
 FOLDER holds a checkout of each repository under its NAME below; the interpreter has the packages and devlint. For each
-suite, its tests are run twice in one thread, and `shadow_suites.json` gets a row: commit, tests that passed, CPU seconds
-of both runs (of the process and its children), repeats, torch, and the places. A row that is there already is replaced.
-`--table` prints the rows as the table of docs/shadow-tests.md.
+suite, its tests are run twice in one thread, each test with the same random numbers in both runs (seeded.py), and
+`shadow_suites.json` gets a row: commit, tests that passed, CPU seconds of both runs (of the process and its children),
+repeats, torch, the tests that ended in another way or left other random numbers behind, and the places. A row that is
+there already is replaced; what a reader has written beside a place of the same file and line is kept. `--table` prints
+the rows as the table of docs/shadow-tests.md.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ import re
 import resource
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 RESULTS = Path(__file__).with_suffix(".json")
-LIMIT = 600
+LIMIT = 1500
 _REPEATED = re.compile(r"repeated on the simulated GPU: (\d+) calls of (\d+) functions and modules")
 
 
@@ -123,9 +126,15 @@ def main(folder: str, names: list[str]) -> None:
     for name in names or list(SUITES):
         package, source, tests, environment = SUITES[name]
         where = Path(folder, name)
-        plain_seconds, plain = run(where, source, tests, environment)
+        plain_seconds, plain, ended = run(where, source, tests, environment)
         options = ["--devlint-device=sim", f"--devlint-shadow={package}"]
-        shadow_seconds, shadow = run(where, source, [*options, *tests], environment)
+        shadow_seconds, shadow, ended_too = run(where, source, [*options, *tests], environment)
+        read = {(place["file"], place["line"]): place["real"] for place in known(rows, name) if place.get("real")}
+        found = places(shadow, str(where))
+        for place in found:
+            if (place["file"], place["line"]) in read:
+                place["real"] = read[place["file"], place["line"]]
+        both = ended.keys() & ended_too.keys()
         rows[name] = {
             "commit": git(where),
             "torch": importlib.metadata.version("torch"),
@@ -134,27 +143,47 @@ def main(folder: str, names: list[str]) -> None:
             "plain": {"seconds": round(plain_seconds, 1), "ended": plain.splitlines()[-1:]},
             "shadow": {"seconds": round(shadow_seconds, 1), "ended": shadow.splitlines()[-1:]},
             "notes": [line for line in shadow.splitlines() if line.startswith(_NOTED)],
-            "places": places(shadow, str(where)),
+            "compared": len(both),
+            "differ": sorted(test for test in both if ended[test] != ended_too[test]),
+            "places": found,
         }
         RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         print(f"{name}: {plain_seconds:.1f} s, {shadow_seconds:.1f} s, {len(rows[name]['places'])} places", flush=True)
 
 
+def known(rows: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The places of a row that is there already."""
+    listed: list[dict[str, Any]] = rows.get(name, {}).get("places", [])
+    return listed
+
+
 _NOTED = ("chose the GPU themselves", "repeated on the simulated GPU", "not repeated", "failed for other reasons")
 
 
-def run(where: Path, source: str, arguments: list[str], extra: tuple[str, ...]) -> tuple[float, str]:
-    """CPU seconds and output of one run of pytest."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+def run(
+    where: Path, source: str, arguments: list[str], extra: tuple[str, ...]
+) -> tuple[float, str, dict[str, list[str]]]:
+    """CPU seconds and output of one run of pytest, and how each test ended."""
+    paths = [*([str(where / source)] if source else []), str(Path(__file__).parent)]
+    outcomes = Path(tempfile.gettempdir(), f"shadow_suites_{os.getpid()}.json")
+    outcomes.unlink(missing_ok=True)
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "COLUMNS": "200",
+        "PYTHONPATH": os.pathsep.join(paths),
+        "DEVLINT_SEED": "0",
+        "DEVLINT_OUTCOMES": str(outcomes),
+    }
     for setting in extra:
         name, _, environment[name] = setting.partition("=")
-    if source:
-        environment["PYTHONPATH"] = str(where / source)
     command = [
         sys.executable,
         "-m",
         "pytest",
         "-q",
+        "-p",
+        "seeded",
         "-p",
         "no:cacheprovider",
         "--no-header",
@@ -178,7 +207,9 @@ def run(where: Path, source: str, arguments: list[str], extra: tuple[str, ...]) 
     except subprocess.TimeoutExpired as late:
         output = (late.stdout or b"").decode(errors="replace") + f"\nended after {LIMIT} s"
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, output.strip()
+    ended = json.loads(outcomes.read_text(encoding="utf-8")) if outcomes.exists() else {}
+    outcomes.unlink(missing_ok=True)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, output.strip(), ended
 
 
 def git(where: Path) -> str:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +112,37 @@ def test_an_issue_form_has_what_a_form_needs(path: Path) -> None:
     assert len(set(identifiers)) == len(identifiers)
     assert all(field["attributes"]["label"] for field in form["body"])
     assert {field["type"] for field in form["body"]} <= {"input", "textarea"}
+
+
+def workflows() -> Iterator[tuple[str, dict[Any, Any]]]:
+    """The workflows that the pages show, by page."""
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for block in re.findall(r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            read = yaml.safe_load(block)
+            if isinstance(read, dict) and "jobs" in read:
+                yield page.name, read
+
+
+def test_pages_with_a_workflow() -> None:
+    assert "shadow-tests.md" in {page for page, _ in workflows()}
+
+
+@pytest.mark.parametrize(("page", "workflow"), workflows())
+def test_workflow_of_a_page_is_one_that_a_runner_takes(page: str, workflow: dict[Any, Any]) -> None:
+    assert workflow[True], "YAML reads the key `on` as true"
+    for job in workflow["jobs"].values():
+        assert job["runs-on"]
+        for step in job["steps"]:
+            assert ("uses" in step) != ("run" in step)
+            assert set(step) <= {"uses", "run", "with", "name", "id", "if", "env", "working-directory"}
+            assert "@" in step.get("uses", "@")
+
+
+def test_workflow_of_shadow_tests_uses_options_that_there_are() -> None:
+    from devlint.runtime import pytest_plugin as plugin
+
+    (workflow,) = [read for page, read in workflows() if page == "shadow-tests.md"]
+    commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    words = [word.partition("=")[0] for command in commands for word in command.split()]
+    options = {word for word in words if word.startswith("--devlint")}
+    assert options == {plugin._OPTION, plugin._SHADOW, plugin._STRICT}

@@ -248,6 +248,17 @@ def _of_choice(text: str) -> tuple[str, ...]:
     return error.family.codes if error is not None and error.family.sought == "device" else ()
 
 
+def cause_of(stop: Stop, stops: Sequence[Stop]) -> str:
+    """Why the program ends there, where no rule has said it beforehand; "" if nothing tells."""
+    if stop.code:
+        return f"the rule for this error is {stop.code}"
+    if stop.how.startswith("sys.exit("):
+        return "the program ends itself"
+    if all((each.where, each.how) == (stop.where, stop.how) for each in stops):
+        return "it fails alike on every machine, so no device is the reason"
+    return ""
+
+
 def _as_text(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], list[str]]) -> str:
     width = max(len(stop.machine.name) for stop in stops)
     lines = [f"devlint: {script} on {len(stops)} machines", ""]
@@ -256,10 +267,9 @@ def _as_text(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], lis
         lines.append(f"  {stop.machine.name:<{width}}  {where}{stop.how}")
         if stop.ends and stop.where:
             rules = rules_of(stop, said)
-            named = f"; the rule for this error is {stop.code}" if stop.code else ""
-            lines.append(
-                f"  {'':<{width}}    {'reported by ' + ', '.join(rules) if rules else 'reported by no rule'}{named}"
-            )
+            found = f"reported by {', '.join(rules)}" if rules else "reported by no rule"
+            cause = "" if rules else cause_of(stop, stops)
+            lines.append(f"  {'':<{width}}    {found}{'; ' + cause if cause else ''}")
     ended = sum(stop.ends for stop in stops)
     lines += ["", f"devlint: the program ends early on {ended} of {len(stops)} machines"]
     return printable_report("\n".join(lines)) + "\n"
@@ -274,6 +284,7 @@ def _as_json(script: str, stops: Sequence[Stop], said: dict[tuple[str, int], lis
             "where": stop.where,
             "code": stop.code,
             "said_by": rules_of(stop, said),
+            "cause": cause_of(stop, stops) if stop.ends else "",
         }
         for stop in stops
     ]

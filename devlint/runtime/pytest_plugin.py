@@ -96,6 +96,7 @@ class _Session:
         from devlint.errors import DevlintError
         from devlint.runtime.family import Family, Member
         from devlint.runtime.launch import extra_environment
+        from devlint.runtime.recorder import Recorder
         from devlint.runtime.watch import Watch, check_device, choose_device, watching
 
         assert self.text is not None
@@ -107,7 +108,7 @@ class _Session:
         except (DevlintError, ImportError) as error:
             raise pytest.UsageError(str(error)) from error
         if self.watch is None:
-            self.watch = Watch()
+            self.watch = Watch(Recorder(kernel_lines=False))  # which line queues how much is no matter of a suite
             self.watch.memory.track = False  # a suite has no steps of its own
         self._family = self._stack.enter_context(Family.founded(device))
         self._stack.enter_context(watching(device, self.watch))
@@ -181,6 +182,7 @@ class _Session:
     def for_test(self, text: str) -> ExitStack:
         """The device of one test instead of the session's, to be closed after the test."""
         from devlint.errors import DevlintError
+        from devlint.runtime.recorder import Recorder
         from devlint.runtime.watch import Watch, check_device, choose_device, watching
 
         try:
@@ -191,7 +193,7 @@ class _Session:
         if self.watch is not None:
             self.stop()
             stack.callback(self.start)
-        watch = Watch()
+        watch = Watch(Recorder(kernel_lines=False))
         watch.memory.track = False
         self.tests.append(watch)
         stack.callback(self.tests.remove, watch)

@@ -14,8 +14,10 @@ pytest.importorskip("torch")
 import torch
 
 from devlint.errors import UsageError
-from devlint.runtime.everywhere import MACHINES, Stop, foreseen, lacks, rules_of
+from devlint.runtime.everywhere import MACHINES, Stop, cause_of, foreseen, lacks, rules_of
 from devlint.runtime.run import main
+from devlint.runtime.simulator import simulate
+from devlint.runtime.simulator.spec import DeviceSpec
 from devlint.runtime.watch import Watch
 
 pytestmark = pytest.mark.runtime
@@ -112,6 +114,40 @@ def test_cause_of_an_end_is_named(name: str) -> None:
     error, code = CAUSES[name]
     found = Watch().explanation(error)
     assert (found.code if found is not None else None) == code
+
+
+def stops(*ends: tuple[int, str, str]) -> list[Stop]:
+    """One stop for each machine: status, how, code; the last end for all that follow."""
+    rows = [*ends, *(ends[-1:] * (len(MACHINES) - len(ends)))]
+    return [
+        Stop(machine, status, how, where="x.py:1", line=1, file="x.py", code=code)
+        for machine, (status, how, code) in zip(MACHINES, rows, strict=True)
+    ]
+
+
+FINISHED = (0, "ran to its end", "")
+WHYS = {
+    "the rule of its error": ([(1, "RuntimeError: on cpu", "DEV103"), FINISHED], "the rule for this error is DEV103"),
+    "its own exit": ([(1, "sys.exit('needs a GPU')", ""), FINISHED], "the program ends itself"),
+    "no device": ([(1, "ValueError: no", "")], "it fails alike on every machine, so no device is the reason"),
+    "nothing known": ([(1, "ValueError: no", ""), FINISHED], ""),
+}
+
+
+@pytest.mark.parametrize("name", WHYS)
+def test_reason_of_an_end_that_no_rule_reports(name: str) -> None:
+    ends, expected = WHYS[name]
+    found = stops(*ends)
+    assert cause_of(found[0], found) == expected
+
+
+@pytest.mark.parametrize("kind", ["cuda", "xpu"])
+def test_data_parallel_takes_the_card_that_is_there_and_not_the_one_of_its_module(kind: str) -> None:
+    """torch/_utils.py, _get_available_device_type: CUDA, MPS, XPU, whatever device the program has chosen."""
+    with simulate(DeviceSpec(kind, 1)):
+        model = torch.nn.DataParallel(torch.nn.Linear(3, 3)).to("cpu")
+        with pytest.raises(RuntimeError, match=f"on device {kind}:0 .* found one of them on device: cpu"):
+            model(torch.ones(2, 3))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 
@@ -495,31 +496,143 @@ class Around(torch.optim.Optimizer):
 
     def step(self, closure=None):
         return self.inner.step(closure)
+
+class Lookahead(torch.optim.Optimizer):
+    def __init__(self, inner):
+        self.inner, self.param_groups, self.state = inner, inner.param_groups, inner.state
+        self.slow = {p: p.detach().clone() for group in self.param_groups for p in group["params"]}
+
+    def step(self, closure=None):
+        self.inner.step(closure)
+        assert self.param_groups is self.inner.param_groups
+        for p in self.param_groups[0]["params"]:
+            assert "mean" in self.state[p]
+            p.data.lerp_(self.slow[p], 0.5)
+
+class Projector:
+    def __init__(self):
+        self.basis = None
+
+    def project(self, grad):
+        self.basis = torch.ones_like(grad) if self.basis is None else self.basis
+        return grad * self.basis
+
+class Projecting(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, {"lr": 0.1})
+        self.past = collections.deque(maxlen=2)
+        self.sizes = [[torch.ones_like(p) for p in group["params"]] for group in self.param_groups]
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for p, size in zip(self.param_groups[0]["params"], self.sizes[0]):
+            projector = self.state[p].setdefault("projector", Projector())
+            self.past.append(projector.project(p.grad) * size)
+            p -= sum(self.past)
+
+class Curved(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+    def step(self, closure=None):
+        (p,) = self.param_groups[0]["params"]
+        torch.autograd.grad(p.grad.sum(), p)
+
+class Kept(torch.optim.Adam):
+    def step(self, closure=None):
+        return super().step(closure)
 """
 STEPS = """
 import torch, somelib
 def test_it():
     weight = torch.nn.Parameter(torch.rand(3))
-    optimizer = somelib.Decaying([weight])
+    inner = optimizer = somelib.KIND([weight])
+    AROUND
     for _ in range(8):
-        weight.sum().backward()
-        (AROUND).step()
+        inner.zero_grad()
+        (weight ** 2).sum().backward(create_graph=GRAPH)
+        optimizer.step()
+    AFTER
 """
 
 
-def stepped(pytester: pytest.Pytester, bad: str, around: str) -> pytest.RunResult:
-    pytester.makepyfile(somelib="import torch\n" + OPTIMIZERS.replace("BAD", bad))
-    pytester.makepyfile(test_it=STEPS.replace("AROUND", around))
-    return pytester.runpytest_inprocess("--devlint-device=sim", "--devlint-shadow=somelib")
+def stepped(
+    pytester: pytest.Pytester,
+    kind: str,
+    *,
+    bad: str = "",
+    around: str = "",
+    graph: bool = False,
+    after: str = "",
+    shadow: bool = True,
+) -> pytest.RunResult:
+    pytester.makepyfile(somelib="import collections, torch\n" + OPTIMIZERS.replace("BAD", bad))
+    words = {"KIND": kind, "AROUND": around or "pass", "GRAPH": str(graph), "AFTER": after or "pass"}
+    test = STEPS
+    for word, text in words.items():
+        test = test.replace(word, text)
+    pytester.makepyfile(test_it=test)
+    options = ("--devlint-device=sim", "--devlint-shadow=somelib") if shadow else ()
+    return pytester.runpytest_inprocess(*options)
+
+
+WHOLE = {
+    "its own attributes": ("Decaying", ""),
+    "one around another, with its groups and its state": (
+        "Decaying",
+        "optimizer = somelib.Lookahead(inner)",
+    ),
+    "objects in its state, lists and deques": ("Projecting", ""),
+    "the counts of torch's own": ("Kept", ""),
+    "one whose step a scheduler has wrapped": (
+        "Decaying",
+        "somelib.kept = torch.optim.lr_scheduler.StepLR(optimizer, 1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_copy_of_an_optimizer_is_whole_on_the_card(pytester: pytest.Pytester, name: str) -> None:
+    kind, around = WHOLE[name]
+    result = stepped(pytester, kind, around=around)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: * calls of 1 functions and modules*"])
+    result.stdout.no_fnmatch_line("not repeated: *")
+    result.stdout.no_fnmatch_line("failed for other reasons*")
+    result.stdout.no_fnmatch_line("*fails on the simulated GPU*")
+
+
+@pytest.mark.parametrize("kind", ["Decaying", "Projecting", "Kept"])
+def test_steps_of_a_suite_are_the_same_with_a_shadow(pytester: pytest.Pytester, kind: str) -> None:
+    around = "weight.data.copy_(torch.tensor([1.0, 2.0, 3.0]))"
+    after = "open('numbers.txt', 'a').write(f'{weight.tolist()} {weight.grad.tolist()}\\n')"
+    for shadow in (False, True):
+        sys.modules.pop("somelib", None)
+        stepped(pytester, kind, around=around, after=after, shadow=shadow).assert_outcomes(passed=1)
+    plain, shadowed_ = (pytester.path / "numbers.txt").read_text().splitlines()
+    assert plain == shadowed_
+
+
+def test_optimizer_that_fails_on_the_card_is_listed(pytester: pytest.Pytester) -> None:
+    result = stepped(pytester, "Decaying", bad="+ torch.ones(3)")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*somelib.py:*: DEV10*"])
+
+
+def test_gradients_with_a_graph_cannot_be_copied_for_an_optimizer(pytester: pytest.Pytester) -> None:
+    result = stepped(pytester, "Curved", graph=True)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["not repeated: *, not moved: Curved, whose gradients have a graph of their own (*)"])
+    result.stdout.no_fnmatch_line("failed for other reasons*")
 
 
 def test_steps_of_one_kind_are_left_out(pytester: pytest.Pytester) -> None:
-    result = stepped(pytester, "", "optimizer")
+    result = stepped(pytester, "Decaying")
     result.stdout.re_match_lines([r"repeated on the simulated GPU: [2-6] calls of 1 functions and modules, [2-6] .*"])
 
 
 def test_optimizer_around_another_passes_as_without_a_shadow(pytester: pytest.Pytester) -> None:
-    stepped(pytester, "", "somelib.Around(optimizer)").assert_outcomes(passed=1)
+    stepped(pytester, "Decaying", around="optimizer = somelib.Around(inner)").assert_outcomes(passed=1)
 
 
 def test_package_that_no_test_calls_is_named(pytester: pytest.Pytester) -> None:
@@ -612,9 +725,13 @@ def test_suite_passes_as_without_a_shadow_and_with_the_same_random_numbers(pytes
 
 
 def test_everything_is_as_before_afterwards(pytester: pytest.Pytester) -> None:
-    before = torch.nn.Module.__call__, torch.jit.script, torch.Tensor.__deepcopy__, list(sys.meta_path)
+    def patched() -> tuple[Any, ...]:
+        owners = (torch.nn.Module, torch.Tensor, torch.nn.Parameter, torch.optim.Optimizer)
+        return torch.jit.script, list(sys.meta_path), *(dict(vars(owner)) for owner in owners)
+
+    before = patched()
     shadowed(pytester, "def test_it():\n    scale(torch.ones(3))\n")
-    assert (torch.nn.Module.__call__, torch.jit.script, torch.Tensor.__deepcopy__, list(sys.meta_path)) == before
+    assert patched() == before
 
 
 def test_calls_during_construction_are_no_calls(pytester: pytest.Pytester) -> None:
@@ -635,6 +752,20 @@ def test_what_a_failing_call_would_do_next_is_repeated_by_itself(pytester: pytes
     result = shadowed(pytester, "from torch import nn\n" + TWICE[name])
     result.stdout.fnmatch_lines(["fails on the simulated GPU, on 2 lines:", f"  somelib.py:{SCALE}: DEV102 *"])
     result.stdout.fnmatch_lines([f"  somelib.py:{SHIFTED}: DEV102 *"])
+
+
+def test_calls_inside_one_that_goes_through_are_not_repeated_though_its_like_failed(
+    pytester: pytest.Pytester,
+) -> None:
+    test = (
+        "class Both(torch.nn.Module):\n    def __init__(self, part):\n        super().__init__()\n"
+        "        self.part = part\n    def forward(self, x):\n        return good(self.part(x).clone())\n"
+        "Both.__module__ = 'somelib'\n"
+        "def test_it():\n    Both(Shift())(torch.ones(3))\n    Both(Good())(torch.ones(3))\n"
+    )
+    result = shadowed(pytester, test)
+    result.stdout.fnmatch_lines(["repeated on the simulated GPU: 2 calls of 1 functions and modules*"])
+    result.stdout.fnmatch_lines(["fails on the simulated GPU, on 1 line:"])
 
 
 def test_object_that_moves_its_parts_is_not_called_half_way(pytester: pytest.Pytester) -> None:

@@ -10,6 +10,7 @@ import copy
 import dataclasses
 import functools
 import types
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -28,10 +29,21 @@ _HOOKS: Final = (
     "_backward_hooks",
     "_backward_pre_hooks",
 )
+_HOOKS_OF_OPTIMIZERS: Final = "_optimizer_"  # how the names of their attributes begin
 _CONTAINERS: Final = frozenset({"builtins", "collections"})
 # Their classes have no `to`: the parameters that they are made of say where they are.
 _BY_ATTRIBUTES: Final = (types.SimpleNamespace, torch.distributions.Distribution, torch.distributions.Transform)
-_TRANSPARENT: Final = (dict, list, tuple, set, frozenset, functools.partial, types.MethodType, types.FunctionType)
+_TRANSPARENT: Final = (
+    dict,
+    list,
+    tuple,
+    set,
+    frozenset,
+    deque,
+    functools.partial,
+    types.MethodType,
+    types.FunctionType,
+)
 _PLAIN: Final = (str, bytes, int, float, complex, type(None), type, torch.dtype, torch.Size, types.ModuleType)
 
 
@@ -64,8 +76,12 @@ def _copying_graphs() -> Iterator[None]:
     """A tensor in the middle of a graph is copied without the graph, as a leaf that says so.
 
     So is one that has its memory for itself, since that is quick; others share it with the copies of their views.
+    A parameter is copied with its gradient, and an optimizer with all its attributes, as torch alone does not.
     """
     plain = torch.Tensor.__deepcopy__
+    parameter: Any = torch.nn.Parameter
+    plain_parameter = parameter.__deepcopy__
+    optimizer: Any = torch.optim.Optimizer
 
     def __deepcopy__(self: torch.Tensor, memo: dict[int, Any]) -> Any:
         if id(self) in memo or (self.is_leaf and not _stands_alone(self)):
@@ -76,11 +92,39 @@ def _copying_graphs() -> Iterator[None]:
         memo[id(self)] = made
         return made
 
+    def with_gradient(self: torch.nn.Parameter, memo: dict[int, Any]) -> Any:
+        known = id(self) in memo
+        made = plain_parameter(self, memo)
+        if not known and self.grad is not None:
+            made.grad = copy.deepcopy(self.grad, memo)
+        return made
+
     torch.Tensor.__deepcopy__ = __deepcopy__
+    parameter.__deepcopy__ = with_gradient
+    optimizer.__deepcopy__ = _whole_optimizer
     try:
         yield
     finally:
         torch.Tensor.__deepcopy__ = plain
+        parameter.__deepcopy__ = plain_parameter
+        del optimizer.__deepcopy__
+
+
+def _whole_optimizer(self: torch.optim.Optimizer, memo: dict[int, Any]) -> Any:
+    """An optimizer with all its attributes; its own pickle keeps the groups, the state and the defaults alone.
+
+    Hooks are left out, and so are functions that stand on the object for a method of its class, as those of a scheduler
+    do: both may know the original.
+    """
+    kind: Any = type(self)
+    made = kind.__new__(kind)
+    memo[id(self)] = made
+    for name, value in vars(self).items():
+        if name.startswith(_HOOKS_OF_OPTIMIZERS):
+            vars(made)[name] = type(value)()
+        elif not (callable(value) and hasattr(type(self), name)):
+            vars(made)[name] = copy.deepcopy(value, memo)
+    return made
 
 
 def _stands_alone(tensor: torch.Tensor) -> bool:
@@ -143,6 +187,7 @@ class Mover:
         self.device = device
         self.moved = 0
         self._own = own_package
+        self._in_optimizer = False
         self._known: dict[int, Any] = {}
         self._kept: list[Any] = []  # so that no id is used twice
 
@@ -177,7 +222,7 @@ class Mover:
             return self._optimizer(value)
         if isinstance(value, torch.Generator):
             return torch.Generator(self.device).set_state(value.get_state())
-        if isinstance(value, (list, tuple, set, frozenset, dict)):
+        if isinstance(value, (list, tuple, set, frozenset, dict, deque)):
             return self._container(value)
         if callable(value) and not hasattr(value, "to"):
             return self._callable(value)
@@ -227,6 +272,8 @@ class Mover:
         if torch.nn.parameter.is_lazy(value):  # as `Module.to` moves it
             value.data = value.data.to(self.device)
             return value
+        if type(value) is torch.nn.Parameter:
+            return self._leaf(value)
         made = value.detach().to(self.device)
         made.requires_grad_(value.requires_grad)
         if value.requires_grad and hasattr(value, _COMPUTED) and torch.is_grad_enabled():
@@ -237,35 +284,53 @@ class Mover:
             made.grad = value.grad.detach().to(self.device)
         return made
 
+    def _leaf(self, value: torch.Tensor) -> torch.Tensor:
+        """A leaf stays the same object, as `Module.to` keeps it, since optimizers know theirs by identity."""
+        gradient, value.grad = value.grad, None
+        value.data = value.data.to(self.device)
+        if gradient is not None:
+            value.grad = self.move(gradient)
+        return value
+
     def _optimizer(self, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
-        """As if it had been made for parameters on the device and its state loaded."""
-        state = optimizer.state_dict()
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                gradient, parameter.grad = parameter.grad, None
-                parameter.data = parameter.data.to(self.device)
-                if gradient is not None:
-                    parameter.grad = gradient.to(self.device)
-                self.moved += 1
-        optimizer.load_state_dict(state)
+        """All that it is made of: on the device, a program makes it of parameters there, and the rest in its steps.
+
+        Objects in it are moved by their attributes, since an optimizer has no ``to`` that could move them. The counts of
+        its steps stay where `Optimizer.load_state_dict` leaves them.
+        """
+        self._known[id(optimizer)] = optimizer
+        for parameter in _parameters_of(optimizer):
+            if id(parameter) not in self._known and parameter.device.type == "cpu":
+                self._known[id(parameter)] = self._leaf(parameter)
+            self.moved += 1
+            if parameter.grad is not None and parameter.grad.requires_grad:
+                raise NotPossible(f"{type(optimizer).__name__}, whose gradients have a graph of their own")
+        for count in _counts_on_host(optimizer):
+            self._known[id(count)] = count
+        before, self._in_optimizer = self._in_optimizer, True
+        try:
+            for name, value in list(vars(optimizer).items()):
+                vars(optimizer)[name] = self.move(value, name)
+        finally:
+            self._in_optimizer = before
         return optimizer
 
     def _container(self, value: Any) -> Any:
         if isinstance(value, dict):
-            items = {key: self.move(item, str(key)) for key, item in value.items()}
-            if type(value) is dict:
-                return items
-            for key, item in items.items():
-                value[key] = item
+            self._known[id(value)] = value  # it may hold itself
+            for key, item in list(value.items()):
+                value[key] = self.move(item, key if isinstance(key, str) else "")
+            return value
+        if isinstance(value, (list, deque)):
+            self._known[id(value)] = value
+            for position, item in enumerate(list(value)):
+                value[position] = self.move(item)
             return value
         items_ = [self.move(item) for item in value]
         if hasattr(value, "_fields"):
             return type(value)(*items_)
-        if type(value) in (list, tuple, set, frozenset):
+        if type(value) in (tuple, set, frozenset):
             return type(value)(items_)
-        if isinstance(value, list):
-            value[:] = items_
-            return value
         raise NotPossible(type(value).__name__)
 
     def _callable(self, value: Any) -> Any:
@@ -292,14 +357,32 @@ class Mover:
                 raise NotPossible(f"{type(value).__name__}, whose to() raised {type(error).__name__}") from error
             self.moved += 1
             return value if made is None else made
-        if not holds_tensors(value):
+        if not self._in_optimizer and not holds_tensors(value):
             return value
-        if is_record(value):
+        if is_record(value) or (self._in_optimizer and hasattr(value, "__dict__")):
             self._known[id(value)] = value  # it may hold itself
             for key, item in list(vars(value).items()):
-                object.__setattr__(value, key, self.move(item, key))
+                vars(value)[key] = self.move(item, key)
+            return value
+        if not holds_tensors(value):
             return value
         raise NotPossible(type(value).__name__)
+
+
+def _parameters_of(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    """The parameters of an optimizer; none of one that only stands around another."""
+    for group in getattr(optimizer, "param_groups", ()):
+        yield from group["params"]
+
+
+def _counts_on_host(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    """The counts of steps that stay on the host, as in `torch.optim.Optimizer._process_value_according_to_param_policy`."""
+    for group in getattr(optimizer, "param_groups", ()):
+        for parameter in group["params"]:
+            kept = getattr(optimizer, "state", {}).get(parameter)
+            count = kept.get("step") if isinstance(kept, dict) else None
+            if isinstance(count, torch.Tensor) and not (group.get("capturable") or group.get("fused")):
+                yield count
 
 
 def _on_card(values: Any) -> bool:
@@ -334,7 +417,7 @@ def _inside_of(value: Any) -> Iterable[Any]:
         return ()
     if isinstance(value, dict):
         return list(value.values())[:_MOST_ITEMS]
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, (list, tuple, set, frozenset, deque)):
         return list(value)[:_MOST_ITEMS]
     if isinstance(value, functools.partial):
         return (value.func, *value.args, *value.keywords.values())

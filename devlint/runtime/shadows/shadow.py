@@ -137,18 +137,23 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """Copies of a call's arguments, made before it, and the random numbers it began with. what: is called."""
+    """Copies of a call's arguments, made before it, and the random numbers it began with.
+
+    what: is called. kind: what similar calls have in common.
+    """
 
     args: Any
     kwargs: Any
     states: Any
     what: Any
+    kind: Any
 
 
 class _Thread(threading.local):
-    """depth: of calls that are seen. within: the objects whose failing call is under way."""
+    """depth: of calls that are seen. within: the objects whose failing call is under way. kind: of the call looked at."""
 
     depth = 0
+    kind: Any = None
 
     def __init__(self) -> None:
         self.within: list[Any] = []
@@ -175,8 +180,11 @@ class Shadow:
         self._seen: Counter[Any] = Counter()
         # What failed on the card: its repeat ends there, so that what it calls is repeated by itself from then on.
         self._failed_there: set[Any] = set()
-        # The first call of a kind is always repeated; more of them while that takes no longer than the suite's own calls.
+        self._fine_there: set[Any] = set()  # kinds of calls whose repeat went through
+        # The first call of a kind is always repeated; more of them if all repeats with this one, which will take as long
+        # as the one before, take no longer than the suite's own calls.
         self._own_seconds = self._spent_seconds = 0.0
+        self._seconds_of_kinds: dict[Any, float] = {}
         self._simulation: Simulation | None = None
         self._watch: Watch | None = None
 
@@ -242,11 +250,18 @@ class Shadow:
         thread = self._thread
         if args and any(args[0] is each for each in thread.within):
             return function(*args, **kwargs)  # a part of a call that may have moved the object's attributes by itself
-        inside = _called(function, args) in self._failed_there
+        doubtful = _called(function, args) in self._failed_there
         thread.depth += 1
+        thread.kind = None
         began = _clock()
         try:
             prepared = self._prepared(function, args, kwargs) if self.test else None
+            kind = thread.kind
+            if doubtful and prepared is not None:  # first, to know whether what it calls is to be looked at
+                self._repeat(function, prepared)
+                self._spend(_clock() - began, prepared)
+                prepared = None
+            inside = doubtful and kind not in self._fine_there
             before = _clock()
             with self._looking_inside(args) if inside else contextlib.nullcontext():
                 result = function(*args, **kwargs)
@@ -254,10 +269,14 @@ class Shadow:
             self._own_seconds += 0 if inside else after - before
             if prepared is not None:
                 self._repeat(function, prepared)
-                self._spent_seconds += _clock() - after + before - began
+                self._spend(_clock() - after + before - began, prepared)
             return result
         finally:
             thread.depth -= 1
+
+    def _spend(self, seconds: float, prepared: _Prepared) -> None:
+        self._spent_seconds += seconds
+        self._seconds_of_kinds[prepared.kind] = seconds
 
     @contextlib.contextmanager
     def _looking_inside(self, args: tuple[Any, ...]) -> Iterator[None]:
@@ -285,8 +304,10 @@ class Shadow:
         if not self.repeating:
             return None
         key = (function, _kinds((args, kwargs), 0), torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+        self._thread.kind = key
         seen = self._seen[key]
-        if seen >= _MOST_EACH or (seen and self._spent_seconds > self._own_seconds):
+        expected = self._spent_seconds + self._seconds_of_kinds.get(key, 0.0)
+        if seen >= _MOST_EACH or (seen and expected > self._own_seconds):
             self.tally.left_out += 1
             return None
         if self._mocking or getattr(self.patches, "_setattr", None) or getattr(self.patches, "_setitem", None):
@@ -302,7 +323,7 @@ class Shadow:
             return None
         finally:
             _set_random_states(states)
-        return _Prepared(copied_args, copied_kwargs, states, _called(function, args))
+        return _Prepared(copied_args, copied_kwargs, states, _called(function, args), key)
 
     def _repeat(self, function: Any, prepared: _Prepared) -> None:
         after = _random_states()
@@ -337,6 +358,7 @@ class Shadow:
             self._look_at_results(function, name, prepared, outputs)
             what = "backward"
             _go_back(outputs)
+            self._fine_there.add(prepared.kind)
         except Exception as error:
             self._failed(error, name, what, prepared.what)
 
