@@ -21,6 +21,7 @@ from devlint.fix.doubts import doubt, misplaced
 from devlint.fix.needs import also_of, needs_of
 from devlint.fix.reach import too_new
 from devlint.fix.rows import REST_OF_ROW, CannotEditError, newline_of, starts_row
+from devlint.fix.unbound import unbound
 from devlint.model import (
     Edit,
     Fix,
@@ -49,7 +50,7 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
     """
     if not fix.edits or fix.safety is Safety.HINT:
         return TextFix(fix.title, Safety.HINT, why=fix.why)
-    wrong = misplaced(fix, tree) or too_new(fix, tree, settings.torch_newest)
+    wrong = misplaced(fix, tree) or unbound(fix, tree) or too_new(fix, tree, settings.torch_newest)
     if wrong is not None:
         return TextFix(fix.title, Safety.HINT, why=wrong)
     hint = TextFix(fix.title, Safety.HINT, why=_NO_HARMLESS_EDIT)
