@@ -93,7 +93,7 @@ def texts(fix: Fix, tree: Tree) -> Iterator[tuple[int, ast.AST | None, ast.AST]]
 @lru_cache(maxsize=64)
 def parsed(code: str) -> ast.AST | None:
     """A piece of code as `ast`: an expression, an argument, or statements."""
-    for text in (f"({code.strip()})", f"f({code.strip()})", code.strip()):
+    for text in (f"({code.strip()})", f"None({code.strip()})", code.strip()):
         try:
             return ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -21,6 +21,7 @@ def unbound(fix: Fix, tree: Tree) -> str | None:
     """
     written = list(texts(fix, tree))
     provided = {name for _, _, new in written for name in _names(new, ast.Store)} | set(_needed(fix))
+    provided |= {each.arg for _, old, new in written if old is None for each in _keywords(new) if each.arg is not None}
     for offset, old, new in written:
         before = set(_names(old, ast.Load)) if old is not None else set()
         for name in set(_names(new, ast.Load)) - before - provided:
@@ -35,6 +36,11 @@ def _names(root: ast.AST, how: type[ast.expr_context]) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.arg) and how is ast.Store:
             yield node.arg
+
+
+def _keywords(statement: ast.AST) -> Iterator[ast.keyword]:
+    """The targets of a new statement `x = y`, which reads like an argument."""
+    return (node for node in ast.walk(statement) if isinstance(node, ast.keyword))
 
 
 def _needed(fix: Fix) -> Iterator[str]:

@@ -24,8 +24,8 @@ The fix is unsafe, because later code may rely on the device of the tensors.
 
 * If a variable in scope holds the device that the code chose, the fix passes this device.
 * Otherwise the fix passes `"cpu"`. `load_state_dict` then copies each tensor to the device of its parameter.
-* There is one exception: the code uses a whole module from the checkpoint directly, and the file uses an accelerator.
-  The fix then passes an available device.
+* There are two exceptions: the code uses a whole module from the checkpoint directly, or a function returns what it
+  loads. If the file uses an accelerator, the fix then passes an available device.
 
 ## Known limits
 The rule does not report these cases:
@@ -94,7 +94,7 @@ class LoadWithoutMapLocation(Rule[Load]):
             return None
         needs: tuple[RunDeviceNeed, ...] = ()
         where = event.run_device if _is_chosen(event) and event.run_device is not None else '"cpu"'
-        keeps_place = event.module or _gives_object(event, site.facts)
+        keeps_place = event.module or _gives_object(event, site.facts) or _is_returned(event, site.facts)
         if keeps_place and where == '"cpu"' and (event.run_device is not None or _uses_accelerator(site.facts)):
             device = run_device(event.run_device, site, event)
             if device is not None:
@@ -133,6 +133,29 @@ def _gives_object(event: Load, facts: Facts) -> bool:
         if isinstance(node, ast.Assign) and place_of(node.value) == place_of(event.node):
             parts = [part for target in node.targets for part in (target.elts if _is_row(target) else [target])]
             return any(isinstance(part, ast.Attribute) and ast.unparse(part.value) != "self" for part in parts)
+    return False
+
+
+def _is_returned(event: Load, facts: Facts) -> bool:
+    """Whether a function of the file returns what is loaded: its callers may rely on where it is."""
+    tree, row = parsed(facts.text), getattr(event.node, "lineno", 0)
+    for function in ast.walk(tree) if tree is not None else ():
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if not function.lineno <= row <= (function.end_lineno or 0):
+            continue
+        returned = [
+            node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
+        ]
+        loaded = {place_of(each) for each in returned}
+        names = {each.id for each in returned if isinstance(each, ast.Name)}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and place_of(node.value) == place_of(event.node):
+                loaded |= {
+                    place_of(event.node) for each in node.targets if isinstance(each, ast.Name) and each.id in names
+                }
+        if place_of(event.node) in loaded:
+            return True
     return False
 
 

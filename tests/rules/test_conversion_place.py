@@ -585,3 +585,27 @@ def test_what_follows_the_data_of_a_tensor_follows_the_tensor(leader: str, devic
     linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV207",), torch_stated=False))
     after = fix_source(linter, decode(text.encode(), "train.py"), (Safety.SAFE, Safety.UNSAFE)).text
     assert f"y = y.to({device})" in after
+
+
+def _loading(text: str) -> str:
+    """A file after the fixes of DEV201 and DEV208."""
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV201", "DEV208"), torch_stated=False))
+    return fix_source(linter, decode(text.encode(), "train.py"), (Safety.SAFE, Safety.UNSAFE)).text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    data = torch.load(path)\n    return data\n",
+        "    return torch.load(path)\n",
+    ],
+)
+def test_what_a_function_loads_and_returns_goes_to_the_chosen_device(body: str) -> None:
+    text = f"import torch\n\ndevice = torch.device('cuda')\n\n\ndef read(path):\n{body}\n\nprint(read('a')[0].to(device))\n"
+    assert "torch.load(path, map_location=device)" in _loading(text)
+
+
+def test_what_a_function_loads_for_a_model_goes_to_the_cpu() -> None:
+    body = "def restore(net, path):\n    net.load_state_dict(torch.load(path))\n    return net\n"
+    text = f"import torch\n\ndevice = torch.device('cuda')\nx = torch.rand(3).to(device)\n\n\n{body}"
+    assert 'map_location="cpu"' in _loading(text)
