@@ -6,8 +6,8 @@
     python benchmarks/conversions/one_card.py table            # the figures of the rows
 
 The second set for readers is drawn, printed and run by the same commands with `--rows one_card_fresh.json`; its draw has
-`--each 1 --seed 20261129`. The third is `one_card_third.json`. `one_card.json` was drawn with `--each 3`, by an earlier
-order of the repositories.
+`--each 1 --seed 20261129`. The third is `one_card_third.json`, the fourth `one_card_fourth.json` with `--seed 20261203`.
+`one_card.json` was drawn with `--each 3`, by an earlier order of the repositories.
 
 `CLONES` holds one clone for each repository, named `owner+name`, bare or not. A row has the commit and the path of a
 file, how many places named the card, whether `--fix` alone converts all of them, the size of the change, and how the
