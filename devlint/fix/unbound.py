@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator
+from functools import lru_cache
 
 from devlint.fix import places
 from devlint.fix.doubts import texts
@@ -15,7 +16,9 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def unbound(fix: Fix, tree: Tree) -> str | None:
-    """Why a fix must not be written at all: a name of it means nothing there.
+    """Why a fix must not be written at all: a name that the file binds elsewhere means nothing there.
+
+    A name that the file binds nowhere may come from outside, as in a notebook.
 
     Raises LookupError for nodes that are not the file's.
     """
@@ -25,7 +28,7 @@ def unbound(fix: Fix, tree: Tree) -> str | None:
     for offset, old, new in written:
         before = set(_names(old, ast.Load)) if old is not None else set()
         for name in set(_names(new, ast.Load)) - before - provided:
-            if not _is_visible(name, tree, offset):
+            if name in _bound(tree.ast) and not _is_visible(name, tree, offset):
                 return f"nothing binds `{name}` there"
     return None
 
@@ -50,6 +53,12 @@ def _needed(fix: Fix) -> Iterator[str]:
             yield need.name
         elif isinstance(need, ImportNeed):
             yield need.module.partition(".")[0]
+
+
+@lru_cache(maxsize=1)
+def _bound(module: ast.Module) -> frozenset[str]:
+    """The names that some scope of a file binds."""
+    return frozenset(_names(module, ast.Store))
 
 
 def _is_visible(name: str, tree: Tree, offset: int) -> bool:

@@ -357,8 +357,7 @@ def unread_at(node: ast.AST) -> str:
 
 def unread(node: ast.AST, entry: str = "") -> Value:
     """What an expression gives that cannot be read: a value with a path of its own."""
-    is_part = isinstance(node, ast.Attribute) and entry == "." + node.attr
-    root = unread_at(node.value if is_part else node)
+    root = unread_at(node.value if isinstance(node, ast.Attribute) and entry == "." + node.attr else node)
     path: Path = (root, entry) if entry else (root,)
     return Value("unknown", single(place_of(path)), path=path)
 
