@@ -1,7 +1,7 @@
 """How often `devlint explain` names the cause of device errors that users reported: they are in explained_errors.json, and
 reports of 2025 and 2026 in explained_errors_newer.json.
 
-Usage: python benchmarks/explained_errors.py CLONES [--cases FILE] [--inference old|new] [--misses]
+Usage: python benchmarks/explained_errors.py CLONES [--cases FILE] [--misses]
 
 CLONES holds a clone with its history for each repository, in a folder `owner+name` (or below it). Each case is an issue with
 a device error in code of its own repository, at a commit that has the failing line. `frames` are the user's frames of the
@@ -62,7 +62,7 @@ def rank_of(case: dict[str, Any], named: list[set[tuple[str, int]]]) -> int | No
     return None
 
 
-def explained(clones: Path, case: dict[str, Any], inference: str = "old") -> tuple[int | None, bool] | None:
+def explained(clones: Path, case: dict[str, Any]) -> tuple[int | None, bool] | None:
     """The rank of the cause among the answers, and whether the error was recognised; None without a clone."""
     git = git_of(clones, case["repository"])
     if git is None:
@@ -70,7 +70,6 @@ def explained(clones: Path, case: dict[str, Any], inference: str = "old") -> tup
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_project(folder, files_of(git, case["commit"]))
-        (folder / "devlint.toml").write_text(f'inference = "{inference}"\n', encoding="utf-8")
         named = answers(folder, traceback_of(case))
     return rank_of(case, named), bool(named)
 
@@ -79,13 +78,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("clones", type=Path)
     parser.add_argument("--cases", type=Path, default=CASES, help="the labelled reports")
-    parser.add_argument("--inference", choices=("old", "new"), default="old", help="the inference that `explain` asks")
     parser.add_argument("--misses", action="store_true", help="name what is not found")
     options = parser.parse_args()
     every, first, third = Counter[str](), Counter[str](), Counter[str]()
     missing = 0
     for case in json.loads(options.cases.read_text(encoding="utf-8")):
-        answer = explained(options.clones, case, options.inference)
+        answer = explained(options.clones, case)
         if answer is None:
             missing += 1
             continue

@@ -38,6 +38,8 @@ from devlint.source import Source
 
 SHOWN = 5  # causes that are named
 _CHECKED = 6  # files that are checked for findings
+#: The rules that the inference answers.
+_MISMATCHES = frozenset({"DEV101", "DEV102", "DEV103", "DEV104", "DEV109"})
 #: The families of errors whose device may be chosen by a number: an index that is too high, and a generator.
 _NUMBERED = frozenset({"DEV604", "DEV110"})
 _NEXT = re.compile(r"During handling of the above exception|The above exception was the direct cause")
@@ -175,7 +177,8 @@ def seek(search: Search, error: DeviceError) -> None:
     for each in operands(statement):
         search.value(each, at)
     follow_optimizer(search, statement)
-    note_inferred(search)
+    if not _MISMATCHES.isdisjoint(error.family.codes):
+        note_inferred(search)
     if not search.found:
         text = "the origin of the operands of this line is unknown: print the `.device` of each, and move the wrong one"
         search.note(file, _on(statement, row), text, Trail(_UNTOLD))

@@ -1,7 +1,8 @@
-"""What the new inference says of the values on the failing lines, where the settings switch it on.
+"""What the new inference says of the values on the failing lines.
 
-It knows which values may be on the CPU and which on an accelerator, and where each was made. A place that the search back from
-the line names too is likelier. One that it does not name is added.
+A program that failed is the question for which it was made, so it is asked whatever the settings say of `check`. It knows
+which values may be on the CPU and which on an accelerator, and where each was made. A place that the search back from the
+line names too is likelier. One that it does not name is added.
 """
 
 from __future__ import annotations
@@ -36,14 +37,11 @@ def note_inferred(search: Search) -> None:
     files = {os.path.abspath(file.path): file for file, _, _ in search.frames}
     weight = _ALONE
     for file, statement, row in reversed(search.frames):
-        targets = _targets(file)
-        if targets is None:
-            continue
         from devlint.inference.reveal.asked import ask
 
         rows = range(min(row, statement.lineno), row + 1)
         try:
-            answer = ask(file.tree, file.source, load, targets, rows)
+            answer = ask(file.tree, file.source, load, _targets(file), rows)
         except Exception:  # a fault of the inference must not end the search
             continue
         for shown in answer.values:
@@ -55,13 +53,12 @@ def note_inferred(search: Search) -> None:
         weight *= _OUTWARD
 
 
-def _targets(file: File) -> tuple[str, ...] | None:
-    """What a file must run on by its settings; None where these ask for the old inference."""
+def _targets(file: File) -> tuple[str, ...]:
+    """What a file must run on by its settings."""
     from devlint.rulebook import Rulebook
 
     config = Resolver().for_directory(str(file.path.resolve().parent))
-    settings = Rulebook().settings(config, str(file.path))
-    return settings.targets if settings.inference == "new" else None
+    return Rulebook().settings(config, str(file.path)).targets
 
 
 def _weigh(search: Search, place: Step, on_host: bool, of_module: bool, weight: float) -> None:

@@ -1435,7 +1435,7 @@ def test_a_recursion_of_a_thousand_frames(tmp_path: Path) -> None:
     assert places(explanation)[:1] == [("run", 7)]
 
 
-# -- the new inference, where the settings switch it on
+# -- what the new inference adds
 
 INFERRED = {
     "an_entry_of_a_dict_of_the_module_level": """
@@ -1477,21 +1477,9 @@ INFERRED = {
 }
 
 
-def with_new_inference(folder: Path) -> None:
-    (folder / "devlint.toml").write_text('inference = "new"\n', encoding="utf-8")
-
-
 @pytest.mark.parametrize("text", INFERRED.values(), ids=INFERRED)
-def test_the_new_inference_names_where_a_value_was_made(tmp_path: Path, text: str) -> None:
-    with_new_inference(tmp_path)
+def test_the_inference_names_where_a_value_was_made(tmp_path: Path, text: str) -> None:
     assert first(tmp_path, run=text).suspect.on_host
-
-
-@pytest.mark.parametrize("text", INFERRED.values(), ids=INFERRED)
-def test_without_it_the_place_is_not_found(tmp_path: Path, text: str) -> None:
-    explanation = explained(tmp_path, run=text)
-    (cause,) = rows_with((tmp_path / "run.py").read_text(encoding="utf-8"), "cause")
-    assert ("run", cause) not in places(explanation)
 
 
 def test_a_fault_of_the_inference_does_not_end_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1499,5 +1487,4 @@ def test_a_fault_of_the_inference_does_not_end_the_search(tmp_path: Path, monkey
         raise ValueError
 
     monkeypatch.setattr(asked, "ask", fails)
-    with_new_inference(tmp_path)
     assert explained(tmp_path, run=next(iter(INFERRED.values()))).where is not None

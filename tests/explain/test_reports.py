@@ -169,9 +169,10 @@ def test_a_collate_function_of_another_file(tmp_path: Path) -> None:
 
         def collate(samples):
             x = torch.stack(samples)
-            return x.cuda()  # cause
+            return x.cuda()
     """
-    first(tmp_path, PINNED, run=run, funcs=funcs)
+    explanation = explained(tmp_path, PINNED, run=run, funcs=funcs)
+    assert places(explanation)[:2] == [("run", 5), ("funcs", 5)]  # the finding of DEV509, and what it is about
 
 
 def test_a_data_set_of_the_project(tmp_path: Path) -> None:
