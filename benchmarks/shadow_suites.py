@@ -58,7 +58,7 @@ SUITES: dict[str, Suite] = {
         ("TEST_DEVICE=cpu", "TEST_DTYPES=float32"),
     ),
     "torch_geometric": Suite("torch_geometric", ".", ["test/nn/aggr", "test/nn/norm", "test/nn/pool", "test/nn/dense"]),
-    "pytorch_optimizer": Suite("pytorch_optimizer", ".", ["tests"]),
+    "pytorch_optimizer": Suite("pytorch_optimizer", ".", ["--override-ini=addopts=", "tests"]),
     "botorch": Suite(
         "botorch",
         ".",
