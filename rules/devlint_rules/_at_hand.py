@@ -174,14 +174,16 @@ def at_hand(event: Event, facts: Facts) -> str | None:
             return None  # it is where the caller's tensors are already, and moves to where the module is
         made = True
     is_module = receiver is not None and receiver.kind == "module"
-    given = [a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)]
+    arguments = (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)
+    given = [a.arg for a in arguments]
+    containers = {a.arg for a in arguments if _is_container(a.annotation)}
     is_given = (receiver is None or not made) and _moved(event, facts) in {*given} - {"self"}
     asks = not is_module and not is_given and (made or _TRAINS.search(ast.unparse(head)) is None)
     moved = {_moved(other, facts) for other in facts.events if _same_function(other, event)} - {None}
     optional = {name for name, default in defaults(head.args) if is_none(default)}
     for name in given if asks else ():
         value = event.scope.get(name)
-        if name in moved or name in optional or _is_unpacked(name, head.name, facts.text):
+        if name in moved | optional | containers or _is_unpacked(name, head.name, facts.text):
             continue
         if value is not None and value.is_tensor and value.device == HOME:
             return f"{name}.device"
@@ -196,6 +198,31 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     if not held or moved or _is_part_of_init(head.name, facts.text):
         return None
     return "next(self.parameters()).device"
+
+
+def _is_container(annotation: ast.expr | None) -> bool:
+    """Whether an annotation says that an argument holds tensors, `Dict[str, Tensor]`: it has no device itself."""
+    outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    return outer is not None and ast.unparse(outer).rpartition(".")[2] in _CONTAINERS
+
+
+#: Containers by their names in annotations [Python's library reference, "typing", "collections.abc"].
+_CONTAINERS = frozenset(
+    {
+        "dict",
+        "Dict",
+        "Mapping",
+        "MutableMapping",
+        "list",
+        "List",
+        "tuple",
+        "Tuple",
+        "set",
+        "Set",
+        "Sequence",
+        "Iterable",
+    }
+)
 
 
 def _scope_at_first(event: Event, facts: Facts) -> Mapping[str, Value]:

@@ -609,3 +609,37 @@ def test_what_a_function_loads_for_a_model_goes_to_the_cpu() -> None:
     body = "def restore(net, path):\n    net.load_state_dict(torch.load(path))\n    return net\n"
     text = f"import torch\n\ndevice = torch.device('cuda')\nx = torch.rand(3).to(device)\n\n\n{body}"
     assert 'map_location="cpu"' in _loading(text)
+
+
+HELD = """\
+from typing import Dict, Tuple
+
+import torch
+
+
+def run(x):
+    event = torch.cuda.Event()
+    return event, x * torch.ones((1, 3)).cuda()
+
+
+class Trainer:
+    def step(self, engine, batch: {kind}):
+        if self.amp:
+            with torch.cuda.amp.autocast():
+                pass
+"""
+
+
+def _converted_held(kind: str) -> str:
+    linter = Linter(tuple(rule() for rule in RULES), Settings(select=("DEV2",), torch_stated=False))
+    text = HELD.replace("{kind}", kind)
+    return fix_source(linter, decode(text.encode(), "train.py"), (Safety.SAFE, Safety.UNSAFE)).text
+
+
+@pytest.mark.parametrize("kind", ["Dict[str, torch.Tensor]", "list[torch.Tensor]", "Tuple[torch.Tensor, ...]"])
+def test_what_holds_tensors_has_no_device(kind: str) -> None:
+    assert "batch.device" not in _converted_held(kind)
+
+
+def test_what_is_a_tensor_has_one() -> None:
+    assert "batch.device" in _converted_held("torch.Tensor")
