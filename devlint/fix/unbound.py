@@ -27,7 +27,7 @@ def unbound(fix: Fix, tree: Tree) -> str | None:
     provided |= {each.arg for _, old, new in written if old is None for each in _keywords(new) if each.arg is not None}
     for offset, old, new in written:
         before = set(_names(old, ast.Load)) if old is not None else set()
-        for name in set(_names(new, ast.Load)) - before - provided:
+        for name in sorted(set(_names(new, ast.Load)) - before - provided):
             if name in _bound(tree.ast) and not _is_visible(name, tree, offset):
                 return f"nothing binds `{name}` there"
     return None
