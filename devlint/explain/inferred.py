@@ -27,6 +27,7 @@ _OUTWARD = 0.8
 def note_inferred(search: Search) -> None:
     """Weigh the places at which the inference says that values of the failing lines were made."""
     from devlint.facts.project.project import Project
+    from devlint.inference.reveal.asked import ask
 
     project = Project()
 
@@ -37,11 +38,10 @@ def note_inferred(search: Search) -> None:
     files = {os.path.abspath(file.path): file for file, _, _ in search.frames}
     weight = _ALONE
     for file, statement, row in reversed(search.frames):
-        from devlint.inference.reveal.asked import ask
-
+        targets = _targets(file)
         rows = range(min(row, statement.lineno), row + 1)
         try:
-            answer = ask(file.tree, file.source, load, _targets(file), rows)
+            answer = ask(file.tree, file.source, load, targets, rows)
         except Exception:  # a fault of the inference must not end the search
             continue
         for shown in answer.values:

@@ -65,6 +65,7 @@ from ._calls import with_keyword
 from ._conversion import run_device
 from ._run_device import says_accelerator
 from ._shared import is_none, parsed
+from ._taken import innermost
 from ._uses import place_of
 
 
@@ -138,25 +139,18 @@ def _gives_object(event: Load, facts: Facts) -> bool:
 
 def _is_returned(event: Load, facts: Facts) -> bool:
     """Whether a function of the file returns what is loaded: its callers may rely on where it is."""
-    tree, row = parsed(facts.text), getattr(event.node, "lineno", 0)
-    for function in ast.walk(tree) if tree is not None else ():
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        if not function.lineno <= row <= (function.end_lineno or 0):
-            continue
-        returned = [
-            node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
-        ]
-        loaded = {place_of(each) for each in returned}
-        names = {each.id for each in returned if isinstance(each, ast.Name)}
-        for node in ast.walk(function):
-            if isinstance(node, ast.Assign) and place_of(node.value) == place_of(event.node):
-                loaded |= {
-                    place_of(event.node) for each in node.targets if isinstance(each, ast.Name) and each.id in names
-                }
-        if place_of(event.node) in loaded:
-            return True
-    return False
+    tree = parsed(facts.text)
+    function = innermost(tree, getattr(event.node, "lineno", 0)) if tree is not None else None
+    nodes = list(ast.walk(function)) if function is not None else []
+    returned = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
+    names = {each.id for each in returned if isinstance(each, ast.Name)}
+    bound = [
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        and any(isinstance(each, ast.Name) and each.id in names for each in node.targets)
+    ]
+    return any(place_of(each) == place_of(event.node) for each in (*returned, *bound))
 
 
 def _is_row(target: ast.expr) -> TypeGuard[ast.Tuple | ast.List]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.summary import unread_calls
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame
-from devlint.inference.summary.items import attribute, entry_of, item_of
+from devlint.inference.summary.items import attribute, entry_of, item_of, known_items
 from devlint.inference.terms.values import BOOL, NONE, NOTHING, NUMBER, STRING, Value, merge_all, something
 
 Run = Callable[[Frame, ast.Call, Arguments], Value]
@@ -86,16 +86,10 @@ def _dict(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
 
 def _of_pairs(frame: Frame, value: Value) -> dict[str, Value] | None:
     """The entries of a dict that is made of keys and values in pairs; None where it is made of something else."""
-    pairs = value.parts if value.kind == "tuple" else tuple(_items_of_list(frame, value))
+    pairs = known_items(frame, value)
     if not pairs or any(each.kind != "tuple" or len(each.parts or ()) != 2 for each in pairs):
         return None
     return {entry_of(key): part for key, part in (each.parts for each in pairs if each.parts)}
-
-
-def _items_of_list(frame: Frame, value: Value) -> Iterator[Value]:
-    """The items of a list whose items are known one by one."""
-    fields = frame.heap.get(value.objects[0]).fields if value.kind == "list" and len(value.objects) == 1 else {}
-    yield from fields.values() if ITEM not in fields else ()
 
 
 def mapping(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:

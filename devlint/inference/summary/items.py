@@ -357,6 +357,16 @@ def entry_under(frame: Frame, mapping: Value, key: str, node: ast.AST) -> Value:
     return part_of(mapping, f"[{key!r}]") if mapping.path is not None else NOTHING
 
 
+def known_items(frame: Frame, value: Value) -> tuple[Value, ...] | None:
+    """The items of a tuple or a list, where they are known one by one."""
+    if value.kind == "tuple":
+        return value.parts
+    if value.kind != "list" or len(value.objects) != 1:
+        return None
+    fields = frame.heap.get(value.objects[0]).fields
+    return tuple(fields.values()) if ITEM not in fields else None
+
+
 def entry_of(key: Value) -> str:
     """The heap's name of an item under a key."""
     constant = key.constant
@@ -400,6 +410,7 @@ __all__ = [
     "given_device",
     "item_of",
     "keep_parameters",
+    "known_items",
     "single",
     "unpacked",
     "values_of",

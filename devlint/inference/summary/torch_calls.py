@@ -15,7 +15,7 @@ from devlint.inference.summary.arguments import Argument, Arguments
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.expressions import computed, mixed
 from devlint.inference.summary.frame import Frame, unread, unread_at
-from devlint.inference.summary.items import item_of
+from devlint.inference.summary.items import item_of, known_items
 from devlint.inference.summary.library_modules import new_module
 from devlint.inference.summary.zero_dim import zero_dim
 from devlint.inference.terms.conditions import ACCELERATOR, DATA
@@ -99,10 +99,8 @@ def _called_like(frame: Frame, name: str, acts: str, arguments: Arguments) -> Va
         return Value("steps", parts=(), ref=name)
     if acts != "items":
         return Value("steps", parts=(Value("library", ref=acts),), ref=name)
-    items = arguments.value(0) or NOTHING
-    fields = frame.heap.get(items.objects[0]).fields if items.kind == "list" and len(items.objects) == 1 else {}
-    steps = items.parts if items.kind == "tuple" else tuple(fields.values())
-    return Value("steps", parts=steps if steps and ITEM not in fields else None, ref=name)
+    steps = known_items(frame, arguments.value(0) or NOTHING)
+    return Value("steps", parts=steps or None, ref=name)
 
 
 def _available() -> tuple[frozenset[tuple[tuple[str, ...], bool]], frozenset[tuple[tuple[str, ...], bool]]]:
